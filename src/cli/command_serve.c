@@ -78,6 +78,8 @@ static const struct option serve_options[] = {
      "How much data all accounts together may store."},
     {"account_quota", OPTION_BYTES, SERVER(account_quota_bytes), "SIZE", "16GiB",
      "How much data one account may upload."},
+    {"import_max", OPTION_BYTES, SERVER(import_size_bytes), "SIZE", "4GiB",
+     "How large a file or archive the market reads for somebody."},
     {"keep", OPTION_DURATION, SERVER(keep_ms), "TIME", "30d",
      "How long data, results and logs stay that nobody used.", .minimum = 1000,
      .maximum = INT64_C(36500) * 86400000},

@@ -6,6 +6,7 @@
 #include "peer/gateway.h"
 #include "peer/keeper.h"
 #include "sandbox/stage.h"
+#include "server/import_runner.h"
 #include "worker/worker.h"
 
 #include <signal.h>
@@ -112,11 +113,18 @@ int main(int argc, char **argv)
     /* Started by a keeper, for a lease with the Internet. */
     if (argc > 1 && !strcmp(argv[1], "gateway"))
         return gateway_main(argc - 1, argv + 1);
+    /* Started by the market, for data that it reads for somebody. */
+    if (argc > 1 && !strcmp(argv[1], "import-run"))
+        return import_runner_main(argc - 1, argv + 1);
     /* Inside a sandbox there is no home, no file and no variable to read options from. */
     if (argc > 1 && !strcmp(argv[1], "worker"))
         return worker_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "image-unpack"))
         return image_unpack_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "import-read"))
+        return import_read_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "import-look"))
+        return import_look_main(argc - 1, argv + 1);
     if (argc > 1 && is_help(argv[1]) && argc == 2)
         return print_help(NULL);
     /* `souk help job submit` reads as `souk job submit --help`. */

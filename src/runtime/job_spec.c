@@ -4,6 +4,7 @@
  */
 #include "runtime/job_spec.h"
 
+#include "base/assert.h"
 #include "market/job.h" /* JOB_NODES_MAX */
 #include "runtime/job_field_internal.h"
 #include "runtime/job_model_internal.h"
@@ -343,6 +344,12 @@ static const struct job_field spec_fields[] = {
 const struct job_table job_spec_table = JOB_TABLE(spec_fields, struct job_spec);
 
 _Static_assert(sizeof(enum job_split) == sizeof(int), "JOB_FIELD_INDEX fills an int");
+
+const char *job_split_name(enum job_split split)
+{
+    ASSERT(split < JOB_SPLIT_COUNT);
+    return splits[split];
+}
 
 /* What fields say together; with `more` all that is wrong. */
 static int check_together(struct job_reader *reader, const struct job_node *root,

@@ -169,6 +169,7 @@ enum job_split {
     JOB_SPLIT_ALL,
     JOB_SPLIT_COUNT,
 };
+const char *job_split_name(enum job_split split); /* "train" ... */
 
 /* A data file in the market's blob store. `souk job submit` fills these in from train.data and
  * workdir. */

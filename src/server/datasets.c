@@ -24,11 +24,6 @@ struct waiter {
     void *context;
 };
 
-struct chunk {
-    struct blob_hash hash;
-    uint64_t size_bytes;
-};
-
 /* One of the catalogue, as chunks of the market's store. */
 struct copy {
     struct datasets *datasets;
@@ -41,7 +36,7 @@ struct copy {
     struct error error;
     struct arena *arena;
     struct job_input inputs[DATASET_PART_COUNT];
-    struct chunk *chunks; /* with the manifests */
+    struct holdings_chunk *chunks; /* with the manifests */
     size_t chunk_count, chunk_capacity;
     struct waiter *waiters; /* while it is read */
 };
@@ -131,7 +126,7 @@ static void note_chunk(struct copy *copy, const struct blob_hash *hash, uint64_t
         copy->chunks = realloc(copy->chunks, copy->chunk_capacity * sizeof(*copy->chunks));
         ASSERT(copy->chunks);
     }
-    copy->chunks[copy->chunk_count++] = (struct chunk){*hash, size_bytes};
+    copy->chunks[copy->chunk_count++] = (struct holdings_chunk){*hash, size_bytes};
 }
 
 static int store_chunks(struct copy *copy, struct text bytes, struct blob_hash *hashes,
@@ -230,22 +225,11 @@ static bool is_whole(const struct copy *copy)
 static int give(const struct copy *copy, uint64_t account, struct error *error)
 {
     struct holdings *holdings = copy->datasets->server->holdings;
-    const struct chunk *first = NULL;
-    uint64_t missing_bytes = 0;
-    for (size_t i = 0; i < copy->chunk_count; i++) {
-        bool is_held = false;
-        if (holdings_has(holdings, account, &copy->chunks[i].hash, &is_held, error) < 0)
-            return -1;
-        if (is_held)
-            continue;
-        first = first ? first : &copy->chunks[i];
-        missing_bytes += copy->chunks[i].size_bytes;
-    }
-    if (!first)
-        return 0;
-    if (holdings_check_room(holdings, account, &first->hash, missing_bytes, error) < 0)
+    uint64_t missing_bytes;
+    if (holdings_check_room_of(holdings, account, copy->chunks, copy->chunk_count, &missing_bytes,
+                               error) < 0)
         return -1;
-    for (size_t i = 0; i < copy->chunk_count; i++)
+    for (size_t i = 0; missing_bytes && i < copy->chunk_count; i++)
         holdings_add(holdings, (struct holder){.account = account}, &copy->chunks[i].hash,
                      copy->chunks[i].size_bytes, NULL, NULL);
     return 0;

@@ -21,34 +21,14 @@ static int check_inputs(struct server *server, struct arena *arena, uint64_t acc
     for (size_t i = 0; i < spec->input_count; i++) {
         const struct job_input *input = &spec->inputs[i];
         struct blob_hash hash;
-        memcpy(hash.bytes, input->manifest, sizeof(hash.bytes));
         struct manifest manifest;
-        bool is_held = false;
-        if (holdings_claim(server->holdings, account, &hash, &is_held, error) < 0)
-            return -1;
-        if (!is_held)
-            return error_set(error, ERROR_NOT_FOUND,
-                             "input \"" TEXT_FORMAT "\": its manifest is not here, upload it first",
-                             TEXT_ARGS(input->name));
-        if (manifest_get(arena, server->blobs, &hash, &manifest, error) < 0)
-            return error_wrap(
-                error, "input \"" TEXT_FORMAT "\": its manifest is not here, upload it first",
-                TEXT_ARGS(input->name));
+        memcpy(hash.bytes, input->manifest, sizeof(hash.bytes));
+        if (holdings_claim_file(server->holdings, arena, account, &hash, &manifest, error) < 0)
+            return error_wrap(error, "input \"" TEXT_FORMAT "\"", TEXT_ARGS(input->name));
         if (manifest.record_count != input->records)
             return error_set(error, ERROR_INVALID,
                              "input \"" TEXT_FORMAT "\" has %" PRIu64 " records, not %" PRIu64,
                              TEXT_ARGS(input->name), manifest.record_count, input->records);
-        for (size_t j = 0; j < manifest.chunks.count; j++) {
-            char hex[BLOB_HASH_TEXT_SIZE];
-            const struct blob_hash *chunk = &manifest_chunk(&manifest, j)->hash;
-            if (holdings_claim(server->holdings, account, chunk, &is_held, error) < 0)
-                return -1;
-            if (!is_held)
-                return error_set(error, ERROR_NOT_FOUND,
-                                 "input \"" TEXT_FORMAT "\": chunk %.16s... is not here, upload "
-                                 "it first",
-                                 TEXT_ARGS(input->name), blob_hash_format(chunk, hex));
-        }
     }
     return 0;
 }

@@ -23,6 +23,12 @@ http_handler handle_group_join;
 http_handler handle_group_leave;
 http_handler handle_group_remove;
 
+/* handle_import.c */
+http_handler handle_import_create;
+http_handler handle_import_get;
+http_handler handle_import_delete;
+http_handler handle_import_look;
+
 /* handle_operator.c */
 http_handler handle_settings_get;
 http_handler handle_settings_put;

@@ -231,6 +231,29 @@ static struct holding counted(struct holdings *holdings, uint64_t account,
     return holding;
 }
 
+int holdings_claim_file(struct holdings *holdings, struct arena *arena, uint64_t account,
+                        const struct blob_hash *hash, struct manifest *out_manifest,
+                        struct error *error)
+{
+    bool is_held = false;
+    if (holdings_claim(holdings, account, hash, &is_held, error) < 0)
+        return -1;
+    if (!is_held)
+        return error_set(error, ERROR_NOT_FOUND, "its manifest is not here, upload it first");
+    if (manifest_get(arena, holdings->server->blobs, hash, out_manifest, error) < 0)
+        return error_wrap(error, "its manifest is not here, upload it first");
+    for (size_t i = 0; i < out_manifest->chunks.count; i++) {
+        char hex[BLOB_HASH_TEXT_SIZE];
+        const struct blob_hash *chunk = &manifest_chunk(out_manifest, i)->hash;
+        if (holdings_claim(holdings, account, chunk, &is_held, error) < 0)
+            return -1;
+        if (!is_held)
+            return error_set(error, ERROR_NOT_FOUND, "chunk %.16s... is not here, upload it first",
+                             blob_hash_format(chunk, hex));
+    }
+    return 0;
+}
+
 int holdings_check_room(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
                         uint64_t bytes, struct error *error)
 {
@@ -242,6 +265,27 @@ int holdings_check_room(struct holdings *holdings, uint64_t account, const struc
     if (used - counted(holdings, account, hash).size_bytes + (int64_t)bytes > quota)
         return error_set(error, ERROR_EXHAUSTED,
                          "this account has used up what it may store on this market");
+    return 0;
+}
+
+int holdings_check_room_of(struct holdings *holdings, uint64_t account,
+                           const struct holdings_chunk *chunks, size_t count,
+                           uint64_t *out_missing_bytes, struct error *error)
+{
+    const struct holdings_chunk *first = NULL;
+    uint64_t missing_bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_held = false;
+        if (holdings_has(holdings, account, &chunks[i].hash, &is_held, error) < 0)
+            return -1;
+        if (is_held)
+            continue;
+        first = first ? first : &chunks[i];
+        missing_bytes += chunks[i].size_bytes;
+    }
+    if (first && holdings_check_room(holdings, account, &first->hash, missing_bytes, error) < 0)
+        return -1;
+    *out_missing_bytes = missing_bytes;
     return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "blob/blob_store.h"
+#include "blob/manifest.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,10 +46,23 @@ MUST_CHECK int holdings_keeps(struct holdings *holdings, uint64_t account,
 /* The same as holdings_has(), and from now on no checkpoint takes it along. */
 MUST_CHECK int holdings_claim(struct holdings *holdings, uint64_t account,
                               const struct blob_hash *hash, bool *out_has, struct error *error);
+/* The same of a manifest and all its chunks. NOT_FOUND: one of them is not here. */
+MUST_CHECK int holdings_claim_file(struct holdings *holdings, struct arena *arena, uint64_t account,
+                                   const struct blob_hash *hash, struct manifest *out_manifest,
+                                   struct error *error);
 /* EXHAUSTED when the chunk, of so many bytes, is too much for the account. */
 MUST_CHECK int holdings_check_room(struct holdings *holdings, uint64_t account,
                                    const struct blob_hash *hash, uint64_t bytes,
                                    struct error *error);
+struct holdings_chunk {
+    struct blob_hash hash;
+    uint64_t size_bytes;
+};
+/* The same of several together, of which those count that the account does not hold;
+ * *out_missing_bytes is theirs. */
+MUST_CHECK int holdings_check_room_of(struct holdings *holdings, uint64_t account,
+                                      const struct holdings_chunk *chunks, size_t count,
+                                      uint64_t *out_missing_bytes, struct error *error);
 /* The chunk is stored, and the account has shown that it has it. `done` comes once that is on disk,
  * or cannot be (`error`). */
 typedef void holdings_done(void *context, const struct error *error);

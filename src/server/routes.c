@@ -10,11 +10,18 @@
 #include "server/handlers.h"
 #include "server/server_internal.h"
 #include "server/token_use.h"
+#include "train/look.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { SMALL = 16 << 10, SPEC = JOB_SPEC_SIZE_MAX, HASHES = 512 << 10, CHUNK = BLOB_BYTES_MAX };
+enum {
+    SMALL = 16 << 10,
+    SPEC = JOB_SPEC_SIZE_MAX,
+    LOOK = LOOK_BYTES_MAX,
+    HASHES = 512 << 10,
+    CHUNK = BLOB_BYTES_MAX,
+};
 
 #define ANYONE   ROUTE_PUBLIC, 0
 #define READER   ROUTE_ACCOUNT, TOKEN_SCOPE_READ
@@ -179,6 +186,14 @@ const struct route routes[] = {
      "A chunk's bytes (HEAD: whether it is there)."},
     {"POST", "/v1/chunks/missing", CHUNKS, HASHES, handle_chunks_missing, false,
      "Which of these chunks are not there."},
+    {"POST", "/v1/imports", BORROWER, SPEC, handle_import_create, true,
+     "Has the market read data for a job; what was sent before by its manifest."},
+    {"POST", "/v1/imports/look", BORROWER, LOOK, handle_import_look, false,
+     "What the first 256 KiB of a file look like: its format, columns and rows."},
+    {"GET", "/v1/imports/{id}", READER, 0, handle_import_get, false,
+     "How far an import is, and at its end the inputs of a job."},
+    {"DELETE", "/v1/imports/{id}", BORROWER, 0, handle_import_delete, false,
+     "Stops an import and forgets it."},
     {"GET", "/v1/market", ANYONE, 0, handle_market_health, false,
      "How many credits there are for how much trade, and who lends how much."},
     {"GET", "/v1/server", ANYONE, 0, handle_server, false, "Who this market is."},

@@ -8,9 +8,11 @@
 #include "server/datasets.h"
 #include "server/holdings.h"
 #include "server/hub.h"
+#include "server/imports.h"
 #include "server/live.h"
 #include "server/local_lender.h"
 #include "server/logs.h"
+#include "server/looks.h"
 #include "server/page.h"
 #include "server/password.h"
 #include "server/rate_limit.h"
@@ -232,6 +234,7 @@ static void wind_down(struct server *server)
 {
     passwords_free(TAKE(server->passwords)); /* its answers are posted to the loop */
     datasets_stop(server->datasets);         /* likewise */
+    imports_stop(server->imports);           /* likewise */
     if (server->hub)
         hub_stop(server->hub);
     if (server->logs && server->engine)
@@ -253,6 +256,7 @@ static void server_done(struct server *server)
 {
     wind_down(server);
     audits_free(TAKE(server->audits));
+    looks_free(TAKE(server->looks));
     upkeep_free(server->upkeep);
     renewal_free(server->renewal);
     local_lender_free(TAKE(server->lender));
@@ -264,6 +268,7 @@ static void server_done(struct server *server)
     loop_free(server->loop); /* runs what was posted last, while engine and logs are still there */
     logs_free(server->logs);
     datasets_free(server->datasets);
+    imports_free(server->imports);
     holdings_free(server->holdings);
     store_reader_free(server->reader);
     engine_free(server->engine);
@@ -293,7 +298,10 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     server->holdings = holdings_new(server);
     server->datasets = datasets_new(server);
     server->audits = audits_new(server);
-    if (open_stores(server, error) < 0 ||
+    server->imports = imports_new(server);
+    server->looks = looks_new(server);
+    if (open_stores(server, error) < 0 || imports_open(server->imports, error) < 0 ||
+        looks_open(server->looks, error) < 0 ||
         hub_open(server, server->options.link_listen, engine_core(server->engine), &server->hub,
                  error) < 0 ||
         open_http(server, &address, made_routes, error) < 0 || startup_prepare(server, error) < 0)

@@ -26,8 +26,10 @@ struct datasets;
 struct health_view;
 struct holdings;
 struct hub;
+struct imports;
 struct live;
 struct logs;
+struct looks;
 struct local_lender;
 struct passwords;
 struct rate_limits;
@@ -73,6 +75,8 @@ struct server {
     struct local_lender *lender;
     struct upkeep *upkeep;
     struct audits *audits;
+    struct imports *imports;
+    struct looks *looks;
     struct renewal *renewal;
     struct passwords *passwords; /* has a thread of its own */
     struct rate_limits *limits;

@@ -16,21 +16,26 @@ static struct text shorten(struct arena *arena, struct text value)
     return arena_copy_text(arena, value);
 }
 
-static struct look_row copy_row(struct arena *arena, const struct text *values, size_t count)
+static struct json_array make_row(struct arena *arena, size_t count)
 {
-    struct look_row row = {.count = count < LOOK_COLUMNS_MAX ? count : LOOK_COLUMNS_MAX};
-    row.values = arena_alloc(arena, row.count * sizeof(*row.values) + 1);
-    for (size_t i = 0; i < row.count; i++)
-        row.values[i] = shorten(arena, values[i]);
+    struct json_array row = {.count = count < LOOK_COLUMNS_MAX ? count : LOOK_COLUMNS_MAX};
+    row.items = arena_alloc(arena, row.count * sizeof(struct text) + 1);
     return row;
 }
 
-static struct look_row number_columns(struct arena *arena, size_t count)
+static struct json_array copy_row(struct arena *arena, const struct text *values, size_t count)
 {
-    struct look_row row = {.count = count < LOOK_COLUMNS_MAX ? count : LOOK_COLUMNS_MAX};
-    row.values = arena_alloc(arena, row.count * sizeof(*row.values) + 1);
+    const struct json_array row = make_row(arena, count);
     for (size_t i = 0; i < row.count; i++)
-        row.values[i] = text_of(arena_format(arena, "%zu", i + 1));
+        ((struct text *)row.items)[i] = shorten(arena, values[i]);
+    return row;
+}
+
+static struct json_array number_columns(struct arena *arena, size_t count)
+{
+    const struct json_array row = make_row(arena, count);
+    for (size_t i = 0; i < row.count; i++)
+        ((struct text *)row.items)[i] = text_of(arena_format(arena, "%zu", i + 1));
     return row;
 }
 
@@ -38,26 +43,27 @@ static struct look_row number_columns(struct arena *arena, size_t count)
 
 /* The next row; false at the end. The last of a file that goes on may be cut, and may look wrong
  * for that alone: it is not shown, nor is what is wrong with it said. */
-typedef int next_row(void *context, struct look_row *out_row, bool *out_has_row,
+typedef int next_row(void *context, struct json_array *out_row, bool *out_has_row,
                      struct error *error);
 
 static int look_at_rows(next_row *next, void *context, bool is_whole, struct look *look,
                         struct error *error)
 {
-    struct look_row row;
+    struct look_row *rows = look->rows.items;
+    size_t *count = &look->rows.count;
     bool has_row = true;
-    while (look->row_count < LOOK_ROWS_MAX) {
-        if (next(context, &row, &has_row, error) < 0) {
-            if (is_whole || !look->row_count)
+    while (*count < LOOK_ROWS_MAX) {
+        if (next(context, &rows[*count].values, &has_row, error) < 0) {
+            if (is_whole || !*count)
                 return -1;
-            break;
+            return 0;
         }
         if (!has_row)
             break;
-        look->rows[look->row_count++] = row;
+        ++*count;
     }
-    if (!is_whole && look->row_count > 1 && look->row_count < LOOK_ROWS_MAX)
-        look->row_count--;
+    if (!is_whole && !has_row && *count > 1)
+        --*count;
     return 0;
 }
 
@@ -67,7 +73,7 @@ struct table_rows {
     bool is_held; /* the record is still to be given */
 };
 
-static int next_record(void *context, struct look_row *out_row, bool *out_has_row,
+static int next_record(void *context, struct json_array *out_row, bool *out_has_row,
                        struct error *error)
 {
     struct table_rows *rows = context;
@@ -105,7 +111,7 @@ struct line_rows {
 };
 
 /* LABEL <tab> TEXT, or running text. */
-static int next_line(void *context, struct look_row *out_row, bool *out_has_row,
+static int next_line(void *context, struct json_array *out_row, bool *out_has_row,
                      struct error *error)
 {
     struct line_rows *rows = context;
@@ -137,7 +143,8 @@ int look_at(struct arena *arena, const char *path, bool is_whole, struct look *o
             struct error *error)
 {
     const struct reader *reader;
-    struct look look = {.format = LOOK_FOLDER};
+    struct look look = {.format = TEXT(LOOK_FOLDER)};
+    look.rows.items = arena_alloc(arena, LOOK_ROWS_MAX * sizeof(struct look_row));
     AUTO(data_stream) struct data_stream *stream = NULL;
     if (look_is_archive(text_of(path))) {
         *out_look = look;
@@ -145,7 +152,7 @@ int look_at(struct arena *arena, const char *path, bool is_whole, struct look *o
     }
     if (reader_find(path, NULL, &reader, error) < 0)
         return -1;
-    look.format = reader->name;
+    look.format = text_of(reader->name);
     const bool is_table = reader == &reader_csv;
     if (is_table || reader == &reader_text || reader == &reader_libsvm) {
         struct line_rows lines = {arena, NULL};
@@ -160,24 +167,41 @@ int look_at(struct arena *arena, const char *path, bool is_whole, struct look *o
     return 0;
 }
 
-static void write_row(struct json_writer *writer, const struct look_row *row)
+/* ---- Said ------------------------------------------------------------------------------------ */
+
+static const struct json_field row_fields[] = {
+    {"values", JSON_TEXTS, offsetof(struct look_row, values), .is_required = true,
+     .size_max = LOOK_COLUMNS_MAX},
+};
+static const struct json_schema row_schema = JSON_SCHEMA("row", row_fields, struct look_row);
+
+static const struct json_field look_fields[] = {
+    {"format", JSON_TEXT, offsetof(struct look, format), .is_required = true},
+    {"columns", JSON_TEXTS, offsetof(struct look, columns), .is_required = true,
+     .size_max = LOOK_COLUMNS_MAX},
+    {"rows", JSON_ARRAY, offsetof(struct look, rows), .is_required = true,
+     .size_max = LOOK_ROWS_MAX, .schema = &row_schema},
+};
+const struct json_schema look_schema = JSON_SCHEMA("look", look_fields, struct look);
+
+static void write_row(struct json_writer *writer, const struct json_array *row)
 {
     json_array_begin(writer);
     for (size_t i = 0; i < row->count; i++)
-        json_text(writer, row->values[i]);
+        json_text(writer, ((const struct text *)row->items)[i]);
     json_array_end(writer);
 }
 
 void look_write(struct json_writer *writer, const struct look *look)
 {
     json_object_begin(writer);
-    json_field_string(writer, "format", look->format);
+    json_field_text(writer, "format", look->format);
     json_key(writer, "columns");
     write_row(writer, &look->columns);
     json_key(writer, "rows");
     json_array_begin(writer);
-    for (size_t i = 0; i < look->row_count; i++)
-        write_row(writer, &look->rows[i]);
+    for (size_t i = 0; i < look->rows.count; i++)
+        write_row(writer, &((const struct look_row *)look->rows.items)[i].values);
     json_array_end(writer);
     json_object_end(writer);
 }

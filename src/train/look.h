@@ -6,11 +6,10 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_schema.h"
 #include "base/text.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 enum {
     LOOK_BYTES_MAX = 256 << 10, /* of the file's beginning */
@@ -23,16 +22,16 @@ enum {
 #define LOOK_FOLDER "folder"
 
 struct look_row {
-    struct text *values; /* cut to LOOK_VALUE_SIZE_MAX bytes */
-    size_t count;
+    struct json_array values; /* of struct text, cut to LOOK_VALUE_SIZE_MAX bytes */
 };
 
 struct look {
-    const char *format; /* of train/reader.h, or LOOK_FOLDER */
-    struct look_row columns;
-    struct look_row rows[LOOK_ROWS_MAX];
-    size_t row_count;
+    struct text format;        /* of train/reader.h, or LOOK_FOLDER */
+    struct json_array columns; /* of struct text */
+    struct json_array rows;    /* of struct look_row */
 };
+/* For between processes: reading it checks all but that the format is one. */
+extern const struct json_schema look_schema;
 
 /* Whether a file of that name is an archive that becomes a folder: .tar, .tar.gz, .tgz, .tar.zst,
  * .zip. */
@@ -43,5 +42,5 @@ bool look_is_archive(struct text name);
 MUST_CHECK int look_at(struct arena *arena, const char *path, bool is_whole, struct look *out_look,
                        struct error *error);
 
-/* {"format":"csv","columns":["a",...],"rows":[["1",...],...]} */
+/* For everybody: {"format":"csv","columns":["a",...],"rows":[["1",...],...]} */
 void look_write(struct json_writer *writer, const struct look *look);

@@ -23,7 +23,12 @@ static const char *look_json(struct arena *arena, const char *ending, struct tex
         return arena_format(arena, "%s", error.message);
     buffer_init(&json, 1 << 20);
     json_writer_init(&writer, &json);
-    look_write(&writer, &look);
+    json_write(&writer, &look_schema, &look);
+    struct look told = {0};
+    ASSERT_OK(json_read(arena, buffer_text(&json), &look_schema, &told, &error));
+    buffer_clear(&json);
+    json_writer_init(&writer, &json);
+    look_write(&writer, &told);
     return arena_copy_string(arena, buffer_text(&json));
 }
 

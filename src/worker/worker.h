@@ -19,3 +19,9 @@ int worker_main(int argc, char **argv);
 /* `souk image-unpack ARCHIVE BYTES_MAX FILES_MAX`, hidden likewise: an image (blob/image.h) into
  * the working folder. What goes wrong is said on standard output. */
 int image_unpack_main(int argc, char **argv);
+
+/* `souk import-read NAME file|folder BYTES_MAX FILES_MAX` and `souk import-look NAME whole|start`,
+ * hidden likewise: what the market reads for a borrower (import_main.c). What goes wrong is said on
+ * standard output. */
+int import_read_main(int argc, char **argv);
+int import_look_main(int argc, char **argv);

@@ -1,0 +1,209 @@
+/* Imports: what the market reads for a borrower, and what a file looks like. */
+#include "base/assert.h"
+#include "base/json_schema.h"
+#include "base/log.h"
+#include "runtime/job_import.h"
+#include "server/call.h"
+#include "server/handlers.h"
+#include "server/imports.h"
+#include "server/looks.h"
+#include "server/view.h"
+#include "train/look.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- Asking for one -------------------------------------------------------------------------- */
+
+struct import_body {
+    struct text files, name, url, sha256;
+    struct text secrets, train; /* JSON */
+};
+static const struct json_field import_fields[] = {
+    {"files", JSON_TEXT, offsetof(struct import_body, files)},
+    {"name", JSON_TEXT, offsetof(struct import_body, name)},
+    {"url", JSON_TEXT, offsetof(struct import_body, url), .size_max = 4096},
+    {"sha256", JSON_TEXT, offsetof(struct import_body, sha256)},
+    {"secrets", JSON_ANY, offsetof(struct import_body, secrets)},
+    {"train", JSON_ANY, offsetof(struct import_body, train), .is_required = true},
+};
+static const struct json_schema import_schema =
+    JSON_SCHEMA("import", import_fields, struct import_body);
+
+/* The job that the data are to be read for, checked as jobs are. */
+static int write_spec(struct arena *arena, const struct import_body *body, struct text *out_spec,
+                      struct error *error)
+{
+    const struct text train = text_trim(body->train);
+    struct job_spec spec;
+    struct json_writer writer;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    if (train.size < 2 || train.data[0] != '{')
+        return error_set(error, ERROR_INVALID, "import.train: must be an object");
+    const struct text fields = text_trim((struct text){train.data + 1, train.size - 2});
+    json_writer_init(&writer, &json);
+    buffer_append_string(&json, "{\"name\":\"import\",\"train\":{\"data\":");
+    json_text(&writer,
+              job_data_name(text_of(arena_format(arena, "./" TEXT_FORMAT, TEXT_ARGS(body->name)))));
+    buffer_append_format(&json, "%s" TEXT_FORMAT "}}", fields.size ? "," : "", TEXT_ARGS(fields));
+    if (buffer_check(&json, error) < 0 ||
+        job_spec_read(arena, buffer_text(&json), &spec, error) < 0)
+        return -1;
+    buffer_clear(&json);
+    job_spec_write(&spec, &json);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    *out_spec = arena_copy_text(arena, buffer_text(&json));
+    return 0;
+}
+
+static int read_wish(struct call *call, const struct import_body *body,
+                     struct import_wish *out_wish, struct error *error)
+{
+    *out_wish = (struct import_wish){
+        .account = call->caller.account, .name = body->name, .has_key = call->has_key};
+    memcpy(out_wish->key_hash, call->key_hash, sizeof(out_wish->key_hash));
+    memcpy(out_wish->request_hash, call->request_hash, sizeof(out_wish->request_hash));
+    if (!body->files.size)
+        return error_set(error, ERROR_INVALID, "import.files: is missing");
+    if (blob_hash_parse(body->files, &out_wish->manifest, error) < 0)
+        return error_wrap(error, "import.files");
+    if (import_name_check(body->name, error) < 0)
+        return -1;
+    return write_spec(call->arena, body, &out_wish->spec, error);
+}
+
+static void send_order(struct http_request *request, const struct import_order *order, int status)
+{
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    import_order_write(order, &answer.writer);
+    view_answer_send(&answer, request, status);
+}
+
+static void send_added(struct http_request *request, const struct import_order *order)
+{
+    struct error error;
+    const char *path =
+        arena_format(http_request_arena(request), "/v1/imports/%" PRIu64, import_order_id(order));
+    if (http_reply_header(request, "Location", path, &error) < 0)
+        log_event(LOG_WARN, "header_refused", "error=\"%s\"", error.message);
+    send_order(request, order, 201);
+}
+
+static void refuse(struct http_request *request, const struct error *error)
+{
+    struct error lost;
+    if (error->code != ERROR_EXHAUSTED) {
+        http_reply_error(request, error);
+        return;
+    }
+    if (http_reply_header(request, "Retry-After", "10", &lost) < 0)
+        log_event(LOG_WARN, "header_refused", "error=\"%s\"", lost.message);
+    http_reply_problem(request, 429, "rate_limited", error->message);
+}
+
+void handle_import_create(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    AUTO(call) struct call *call = call_new(server, request); /* for its key and arena */
+    struct import_body body = {0};
+    struct import_wish wish;
+    const struct import_order *order;
+    struct error error;
+    const struct text json = http_request_body(request);
+    const bool is_read = json_read(call->arena, json, &import_schema, &body, &error) == 0;
+    if (is_read && body.url.size)
+        http_reply_problem(request, 422, "unsupported",
+                           "this market reads only what was sent to it: upload the file and name "
+                           "its manifest in files");
+    else if (!is_read || read_wish(call, &body, &wish, &error) < 0)
+        http_reply_error(request, &error);
+    else if (imports_add(server->imports, &wish, &order, &error) < 0)
+        refuse(request, &error);
+    else
+        send_added(request, order);
+}
+
+/* ---- One that is there ----------------------------------------------------------------------- */
+
+static void reply_gone(struct http_request *request, uint64_t id)
+{
+    http_reply_problem(request, 404, "not_found",
+                       arena_format(http_request_arena(request),
+                                    "import %" PRIu64 " does not exist: it was removed, ended more "
+                                    "than an hour ago, or the market was started anew; post it "
+                                    "again",
+                                    id));
+}
+
+void handle_import_get(struct http_request *request, void *context)
+{
+    const struct server *server = context;
+    uint64_t id = 0;
+    if (route_id(request, "an import's", &id) < 0)
+        return;
+    const struct import_order *order =
+        imports_find(server->imports, route_caller(request)->account, id);
+    if (order)
+        send_order(request, order, 200);
+    else
+        reply_gone(request, id);
+}
+
+void handle_import_delete(struct http_request *request, void *context)
+{
+    const struct server *server = context;
+    uint64_t id = 0;
+    if (route_id(request, "an import's", &id) < 0)
+        return;
+    if (imports_remove(server->imports, route_caller(request)->account, id))
+        http_reply(request, 204, "application/json", TEXT(""));
+    else
+        reply_gone(request, id);
+}
+
+/* ---- What a file looks like ------------------------------------------------------------------ */
+
+struct look_call {
+    struct server *server;
+    uint64_t request;
+};
+
+static void looked(void *context, const struct look *look, const struct error *error)
+{
+    struct look_call *call = context;
+    struct http_request *request =
+        call->server->http ? http_server_find(call->server->http, call->request) : NULL;
+    if (request && look) {
+        struct view_answer answer;
+        view_answer_begin(&answer);
+        look_write(&answer.writer, look);
+        view_answer_send(&answer, request, 200);
+    } else if (request && error->code == ERROR_UNAVAILABLE) {
+        http_reply_error(request, error);
+    } else if (request) {
+        http_reply_problem(request, 422, "invalid", error->message);
+    }
+    free(call);
+}
+
+void handle_import_look(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    const struct text name = http_request_query(request, "name");
+    struct error error;
+    if (import_name_check(name, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    if (!http_request_body(request).size) {
+        http_reply_problem(request, 422, "invalid", "the file is empty");
+        return;
+    }
+    struct look_call *call = malloc(sizeof(*call));
+    ASSERT(call);
+    *call = (struct look_call){server, http_request_id(request)};
+    looks_add(server->looks, name, http_request_body(request), looked, call);
+}

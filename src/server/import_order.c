@@ -1,0 +1,319 @@
+/*
+ * One import: what was sent is laid into a file, read by a confined process, put into the store and
+ * made the account's; then its folder goes. What takes long is a step on a thread of its own.
+ */
+#include "base/assert.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "sandbox/folder.h"
+#include "server/import_runner.h"
+#include "server/imports_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void step_done(void *context);
+static void clean_up(struct import_order *order);
+
+static void *run_step(void *context)
+{
+    struct import_order *order = context;
+    pthread_setname_np(pthread_self(), "souk-import");
+    order->has_failed = order->step(order, &order->step_error) < 0;
+    loop_post(order->imports->server->loop, step_done, order);
+    return NULL;
+}
+
+/* ---- How it ends ----------------------------------------------------------------------------- */
+
+static void end_with(struct import_order *order, const struct error *error)
+{
+    struct server *server = order->imports->server;
+    order->state = error ? IMPORT_FAILED : IMPORT_READY;
+    order->ended_ms = clock_utc_ms(server->clock);
+    if (error)
+        order->problem = *error;
+    import_product_close(&order->product);
+    if (!order->is_gone)
+        log_event(error && error->code == ERROR_UNAVAILABLE ? LOG_WARN : LOG_INFO, "import_ended",
+                  "import=%" PRIu64 " account=%" PRIu64 " bytes=%" PRIu64 " error=\"%s\"",
+                  order->id, order->wish.account, order->manifest.size_bytes,
+                  error ? error->message : "");
+    clean_up(order);
+}
+
+static void start_step(struct import_order *order,
+                       int (*step)(struct import_order *order, struct error *error),
+                       void (*then)(struct import_order *order))
+{
+    struct error error;
+    if (order->imports->is_stopping)
+        return;
+    order->step = step;
+    order->then = then;
+    order->has_failed = order->is_joined = false;
+    const int result = pthread_create(&order->thread, NULL, run_step, order);
+    order->has_thread = result == 0;
+    if (result == 0)
+        return;
+    error_fill_errno(&error, result, "start a thread");
+    if (order->ended_ms)
+        imports_ended(order); /* what it leaves goes when the market starts next */
+    else
+        end_with(order, &error);
+}
+
+static void step_done(void *context)
+{
+    struct import_order *order = context;
+    if (order->is_joined)
+        return; /* the market is stopping */
+    pthread_join(order->thread, NULL);
+    order->has_thread = false;
+    const bool is_stopped = atomic_load(&order->progress.is_stopped);
+    if (is_stopped && !order->has_failed)
+        error_fill(&order->step_error, ERROR_CONFLICT, "it was stopped");
+    /* What goes at the end goes whatever happened. */
+    if (order->ended_ms || (!order->has_failed && !is_stopped))
+        order->then(order);
+    else
+        end_with(order, &order->step_error);
+}
+
+static int remove_folder(struct import_order *order, struct error *error)
+{
+    if (folder_remove(order->folder, error) == 0)
+        return 0;
+    log_event(LOG_WARN, "import_folder_stays", "import=%" PRIu64 " error=\"%s\"", order->id,
+              error->message);
+    return -1;
+}
+
+static void clean_up(struct import_order *order)
+{
+    start_step(order, remove_folder, imports_ended);
+}
+
+/* ---- Its steps ------------------------------------------------------------------------------- */
+
+static void read_it(struct import_order *order);
+static int look_at_product(struct import_order *order, struct error *error);
+static void check_room(struct import_order *order);
+
+static const char *path_in(struct import_order *order, const char *name)
+{
+    return arena_format(order->arena, "%s/%s", order->folder, name);
+}
+
+static int make_folders(struct import_order *order, struct error *error)
+{
+    const struct text spec = order->wish.spec;
+    return folder_make(order->folder, 0700, error) < 0 ||
+                   folder_make(path_in(order, "data"), 0755, error) < 0 ||
+                   folder_make(path_in(order, "work"), 0755, error) < 0 ||
+                   file_replace(path_in(order, "work/job.json"), &spec, 1, 0644, error) < 0
+               ? -1
+               : 0;
+}
+
+static int lay_out(struct import_order *order, struct error *error)
+{
+    const char *path = arena_format(order->arena, "%s/data/" TEXT_FORMAT, order->folder,
+                                    TEXT_ARGS(order->wish.name));
+    if (make_folders(order, error) < 0)
+        return -1;
+    return import_lay_out(order->imports->server->blobs, &order->manifest, path, &order->progress,
+                          error);
+}
+
+void import_order_begin(struct import_order *order, size_t slot)
+{
+    order->is_at_work = true;
+    order->slot = slot;
+    order->state = IMPORT_READING;
+    snprintf(order->folder, sizeof(order->folder), "%.*s/%" PRIu64, SERVER_PATH_SIZE - 32,
+             order->imports->folder, order->id);
+    start_step(order, lay_out, read_it);
+}
+
+static void has_read(void *context, const struct error *error)
+{
+    struct import_order *order = context;
+    import_run_free(TAKE(order->run));
+    if (error)
+        end_with(order, error);
+    else
+        start_step(order, look_at_product, check_room);
+}
+
+static void read_it(struct import_order *order)
+{
+    const struct imports *imports = order->imports;
+    struct error error;
+    const char *argv[] = {
+        "read",
+        arena_copy_string(order->arena, order->wish.name),
+        order->is_folder ? "folder" : "file",
+        arena_format(order->arena, "%" PRIu64, imports_size_max(imports)),
+        NULL,
+    };
+    const struct import_run_options options = {
+        .state = arena_format(order->arena, "%s/state-%zu", imports->folder, order->slot),
+        .folder = order->folder,
+        .argv = argv,
+        .on_done = has_read,
+        .context = order,
+    };
+    if (import_run_start(imports->server, &options, &order->run, &error) < 0)
+        end_with(order, &error);
+}
+
+static int look_at_product(struct import_order *order, struct error *error)
+{
+    return import_product_read(&order->product, path_in(order, "work/out"),
+                               IMPORT_DISK_TIMES * imports_size_max(order->imports), error);
+}
+
+static int keep_product(struct import_order *order, struct error *error)
+{
+    return import_product_keep(&order->product, order->imports->server->blobs, &order->progress,
+                               error);
+}
+
+static void product_held(void *context, const struct error *error)
+{
+    end_with(context, error);
+}
+
+static void hold_product(struct import_order *order)
+{
+    const struct import_product *product = &order->product;
+    struct holdings *holdings = order->imports->server->holdings;
+    const struct holder holder = {.account = order->wish.account};
+    for (size_t i = 0; i < product->chunk_count; i++) {
+        const bool is_last = i + 1 == product->chunk_count;
+        holdings_add(holdings, holder, &product->chunks[i].hash, product->chunks[i].size_bytes,
+                     is_last ? product_held : NULL, order);
+    }
+}
+
+static void check_room(struct import_order *order)
+{
+    const struct import_product *product = &order->product;
+    struct error error;
+    uint64_t missing_bytes;
+    if (holdings_check_room_of(order->imports->server->holdings, order->wish.account,
+                               product->chunks, product->chunk_count, &missing_bytes, &error) < 0)
+        end_with(order, &error);
+    else
+        start_step(order, keep_product, hold_product);
+}
+
+/* ---- Stopping -------------------------------------------------------------------------------- */
+
+void import_order_stop(struct import_order *order)
+{
+    struct error error;
+    atomic_store(&order->progress.is_stopped, true);
+    if (order->ended_ms || !order->run)
+        return; /* a step or the store comes to its end first */
+    import_run_free(TAKE(order->run));
+    error_fill(&error, ERROR_CONFLICT, "it was stopped");
+    end_with(order, &error);
+}
+
+void import_order_abandon(struct import_order *order)
+{
+    atomic_store(&order->progress.is_stopped, true);
+    import_run_free(TAKE(order->run));
+    if (order->has_thread && !order->is_joined)
+        pthread_join(order->thread, NULL);
+    order->is_joined = order->has_thread;
+}
+
+void import_order_free(struct import_order *order)
+{
+    import_product_done(&order->product);
+    arena_free(order->arena);
+    free(order);
+}
+
+/* ---- Showing --------------------------------------------------------------------------------- */
+
+uint64_t import_order_id(const struct import_order *order)
+{
+    return order->id;
+}
+
+static void write_input(struct json_writer *writer, const struct job_input *input)
+{
+    struct blob_hash hash;
+    char hex[BLOB_HASH_TEXT_SIZE];
+    memcpy(hash.bytes, input->manifest, sizeof(hash.bytes));
+    json_object_begin(writer);
+    json_field_text(writer, "name", input->name);
+    json_field_string(writer, "split", job_split_name(input->split));
+    json_field_string(writer, "manifest", blob_hash_format(&hash, hex));
+    json_field_u64(writer, "records", input->records);
+    json_object_end(writer);
+}
+
+static void write_count(struct json_writer *writer, const char *key, uint64_t count)
+{
+    if (count)
+        json_field_u64(writer, key, count);
+}
+
+static void write_number(struct json_writer *writer, const char *key, double value)
+{
+    if (value != 0)
+        json_field_double(writer, key, value);
+}
+
+/* What the job's train gets of it. */
+static void write_train(struct json_writer *writer, const struct job_train *train)
+{
+    json_object_begin(writer);
+    json_field_text(writer, "data", train->data);
+    write_count(writer, "channels", train->channels);
+    write_count(writer, "height", train->height);
+    write_count(writer, "features", train->features);
+    write_count(writer, "vocabulary", train->vocabulary);
+    write_count(writer, "classes", train->classes);
+    write_number(writer, "mean", train->mean);
+    write_number(writer, "deviation", train->deviation);
+    write_number(writer, "target_deviation", train->target_deviation);
+    json_object_end(writer);
+}
+
+static void write_product(struct json_writer *writer, const struct import_product *product)
+{
+    json_field_u64(writer, "records", product->inputs[DATASET_TRAIN_IMAGES].records);
+    json_field_u64(writer, "test_records", product->inputs[DATASET_TEST_IMAGES].records);
+    json_key(writer, "inputs");
+    json_array_begin(writer);
+    for (size_t i = 0; i < product->input_count; i++)
+        write_input(writer, &product->inputs[i]);
+    json_array_end(writer);
+    json_key(writer, "train");
+    write_train(writer, &product->train);
+}
+
+void import_order_write(const struct import_order *order, struct json_writer *writer)
+{
+    static const char *const states[IMPORT_STATE_COUNT] = {"waiting", "reading", "ready", "failed"};
+    json_object_begin(writer);
+    json_field_u64(writer, "id", order->id);
+    json_field_text(writer, "name", order->wish.name);
+    json_field_string(writer, "state", states[order->state]);
+    json_field_u64(writer, "done_bytes", atomic_load(&order->progress.done_bytes));
+    json_field_u64(writer, "total_bytes", order->manifest.size_bytes);
+    if (order->state == IMPORT_FAILED)
+        json_field_string(writer, "problem", order->problem.message);
+    if (order->state == IMPORT_READY)
+        write_product(writer, &order->product);
+    json_object_end(writer);
+}
