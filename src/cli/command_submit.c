@@ -78,7 +78,8 @@ const struct command command_job_submit = {
     .name = "job submit",
     .summary = "Submits a job and follows it to its end.",
     .details = "Shows what it may cost and asks first. Its data set is sent to the market unless "
-               "the market has it. Ctrl-C ends the watching, not the job. Exit code 1 means that "
+               "the market has it; data at https://, s3:// and hdfs:// are fetched here first. "
+               "Ctrl-C ends the watching, not the job. Exit code 1 means that "
                "the job failed, 6 that it costs more than it may or than you have, 7 that it "
                "could not start now (--expect-room), 9 that you said no.",
     .example = "souk job submit examples/fashion-mnist.yaml",

@@ -7,8 +7,9 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/train_data.h"
-#include "runtime/job_import.h"
+#include "cli/upload.h"
 #include "runtime/job_model.h"
+#include "source/place.h"
 #include "train/local_run.h"
 #include "train/model_card.h"
 #include "train/tfevents.h"
@@ -169,7 +170,7 @@ static int save_model(const struct training *training, struct error *error)
     const struct model_card card = {
         .spec = training->model,
         .job_name = arena_copy_string(arena, training->spec.name),
-        .data = arena_copy_string(arena, job_data_name(train->data)),
+        .data = arena_copy_string(arena, upload_name(train->data)),
         .policy = "local",
         .mean = training->data->mean,
         .deviation = training->data->deviation,
@@ -370,7 +371,8 @@ static int prepare(struct training *training, struct error *error)
     if (job_train_peer(&training->spec.train).size > 0)
         return error_set(error, ERROR_INVALID,
                          "train.data: it lies at lenders, and never leaves them: souk job submit");
-    output_note(training->cli, "Opens " TEXT_FORMAT ".", TEXT_ARGS(training->spec.train.data));
+    if (!place_is_address(training->spec.train.data))
+        output_note(training->cli, "Opens " TEXT_FORMAT ".", TEXT_ARGS(training->spec.train.data));
     if (train_data_open(arena, &training->spec, options->dataset_dir, note_reading, training->cli,
                         &training->data, error) < 0 ||
         job_train_model(&training->spec.train, &training->data->shape, &training->model, &layer,

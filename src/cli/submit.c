@@ -3,12 +3,13 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/bring.h"
 #include "cli/connect.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
 #include "cli/upload.h"
-#include "runtime/job_import.h"
 #include "runtime/job_model.h"
+#include "source/place.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -125,8 +126,12 @@ enum { SHOWN_SCRIPT_SIZE = 60 };
 static void append_work(struct buffer *plan, struct arena *arena, const struct job_spec *spec)
 {
     if (!job_spec_is_command(spec)) {
+        char place[PLACE_NAME_SIZE];
+        const struct text data = place_is_address(spec->train.data)
+                                     ? text_of(place_describe(spec->train.data, place))
+                                     : spec->train.data;
         buffer_append_format(plan, "  training  %.*s on %.*s, policy %.*s\n",
-                             TEXT_ARGS(spec->train.model), TEXT_ARGS(spec->train.data),
+                             TEXT_ARGS(spec->train.model), TEXT_ARGS(data),
                              TEXT_ARGS(spec->sync.policy));
         return;
     }
@@ -139,9 +144,11 @@ static void append_work(struct buffer *plan, struct arena *arena, const struct j
     if (spec->resources.image_id.size)
         buffer_append_format(plan, "  image     %s\n",
                              output_text(arena, spec->resources.image_id));
+    char place[PLACE_NAME_SIZE];
     if (spec->workdir.size)
         buffer_append_format(plan, "  files     of %s, on every rank\n",
-                             output_text(arena, spec->workdir));
+                             place_is_address(spec->workdir) ? place_describe(spec->workdir, place)
+                                                             : output_text(arena, spec->workdir));
 }
 
 /* Without folders: the market has the files, not their places here. */
@@ -150,9 +157,9 @@ static int write_spec(const struct job_spec *spec, struct buffer *json, struct e
     struct job_spec told = *spec;
     told.workdir = (struct text){0};
     if (job_train_peer(&told.train).size)
-        told.train.test = job_data_name(told.train.test);
+        told.train.test = upload_name(told.train.test);
     else if (job_train_is_file(&told.train))
-        told.train.data = job_data_name(told.train.data);
+        told.train.data = upload_name(told.train.data);
     /* Nor where its image lies. */
     struct text *image = &told.resources.image_id;
     while (image->size > 1 && image->data[image->size - 1] == '/')
@@ -357,15 +364,30 @@ static int confirm(struct cli *cli, struct client *client, const struct job_spec
 }
 
 /* Before anything is asked for. */
-static int check_folder(struct arena *arena, struct text workdir, struct error *error)
+static int check_folder(struct arena *arena, const struct job_spec *spec, struct error *error)
 {
     struct stat status;
+    const struct text workdir = spec->workdir;
     const char *path = arena_copy_string(arena, workdir);
+    const struct bring_options bringing = {.address = path, .spec = spec};
+    if (place_is_address(workdir))
+        return bring_check(&bringing, error) == 0 ? 0 : error_wrap(error, "workdir");
     if (workdir.size && stat(path, &status) < 0)
         return error_set_errno(error, errno, "workdir: \"%s\"", path);
     if (workdir.size && !S_ISDIR(status.st_mode))
         return error_set(error, ERROR_INVALID, "workdir: \"%s\" is not a folder", path);
     return 0;
+}
+
+/* They are used here or nowhere. */
+static int check_secrets(const struct job_spec *spec, struct error *error)
+{
+    if (!spec->secret_count || place_is_address(spec->train.data) ||
+        place_is_address(spec->train.test) || place_is_address(spec->workdir))
+        return 0;
+    return error_set(error, ERROR_INVALID,
+                     "secrets: are to read data and files by an address (s3://, hdfs://), and "
+                     "nothing here has one; ranks do not get them yet");
 }
 
 static int gather(struct cli *cli, struct bundle *bundle, struct job_spec *spec,
@@ -422,7 +444,7 @@ int submit_job(struct cli *cli, struct client *client, struct job_spec *spec,
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
     *out_result = (struct submit_result){0};
-    if (check_folder(cli->arena, spec->workdir, error) < 0 ||
+    if (check_secrets(spec, error) < 0 || check_folder(cli->arena, spec, error) < 0 ||
         (spec->resources.image_id.size && !job_spec_image(spec) &&
          upload_check_image(spec->resources.image_id, error) < 0))
         return -1;

@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 #include "cli/upload_table.h"
-#include "runtime/job_import.h"
 #include "runtime/job_model.h"
 #include "train/dataset_catalogue.h"
 
@@ -62,8 +61,7 @@ static int open_imported(struct arena *arena, struct train_data *data, struct jo
                          const struct upload_options *options, const char *path,
                          const struct dataset_entry *entry, struct error *error)
 {
-    if (job_import_read(arena, path, spec, options->on_reading, options->context, &data->parts,
-                        error) < 0)
+    if (upload_read(arena, options, path, spec, &data->parts, error) < 0)
         return -1;
     data->has_parts = true;
     data->mean = entry ? entry->mean : spec->train.mean;

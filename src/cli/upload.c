@@ -2,9 +2,12 @@
 
 #include "base/assert.h"
 #include "blob/archive.h"
+#include "cli/bring.h"
 #include "cli/upload_table.h"
+#include "runtime/job_import.h"
 #include "runtime/job_model.h"
 #include "runtime/native.h"
+#include "source/place.h"
 #include "train/checkpoint.h"
 #include "train/dataset_catalogue.h"
 #include "train/idx_reader.h"
@@ -52,6 +55,17 @@ int upload_check_data(const struct job_spec *spec, const char *folder, struct er
             return error_wrap(error, "train.data");
     }
     return 0;
+}
+
+struct text upload_name(struct text name)
+{
+    struct place place;
+    struct error ignored;
+    if (!place_is_address(name))
+        return job_data_name(name);
+    if (place_parse(name, &place, &ignored) < 0 || place.path.size < 2)
+        return TEXT("data/");
+    return job_data_name(place.path);
 }
 
 static void free_idx(void *idx)
@@ -227,6 +241,16 @@ int upload_files(struct arena *arena, const struct upload_options *options, stru
     if (spec->input_count == JOB_INPUTS_MAX)
         return error_set(error, ERROR_EXHAUSTED, "the job has %d inputs already", JOB_INPUTS_MAX);
     const char *folder = arena_copy_string(arena, spec->workdir);
+    AUTO(bring) struct bring *bring = NULL;
+    const struct bring_options bringing = {.address = folder,
+                                           .spec = spec,
+                                           .on_note = options->on_reading,
+                                           .context = options->context};
+    if (place_is_address(spec->workdir)) {
+        if (bring_open_folder(&bringing, &bring, error) < 0)
+            return -1;
+        folder = bring_path(bring);
+    }
     AUTO_FD int fd = open("/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_set_errno(error, errno, "make a file in /var/tmp");

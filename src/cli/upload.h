@@ -24,7 +24,8 @@ struct upload_options {
 MUST_CHECK int upload_data(struct arena *arena, const struct upload_options *options,
                            struct job_spec *spec, struct error *error);
 
-/* Adds the files of the folder spec->workdir to spec->inputs. NOT_FOUND: there is no such folder;
+/* Adds the files of the folder spec->workdir, or of the archive or folder at that address, to
+ * spec->inputs. NOT_FOUND: there is no such folder;
  * EXHAUSTED: it is larger than 4 GiB or has more than 30,000 files. */
 MUST_CHECK int upload_files(struct arena *arena, const struct upload_options *options,
                             struct job_spec *spec, struct error *error);
@@ -44,6 +45,10 @@ MUST_CHECK int upload_checkpoint(struct arena *arena, const struct upload_option
 /* Fails as that would, as far as is known before the data are read. */
 MUST_CHECK int upload_check_checkpoint(const char *path, const struct job_spec *spec,
                                        struct error *error);
+
+/* As job_data_name, of an address too: its query may be a secret, and its host is nobody's concern.
+ */
+struct text upload_name(struct text name);
 
 /* Fails as upload_data would for data that is not there, without reading it. */
 MUST_CHECK int upload_check_data(const struct job_spec *spec, const char *folder,

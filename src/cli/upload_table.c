@@ -1,7 +1,9 @@
 #include "cli/upload_table.h"
 
 #include "base/assert.h"
+#include "cli/bring.h"
 #include "runtime/job_import.h"
+#include "source/place.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +15,13 @@ const char *upload_table_path(struct arena *arena, const struct job_train *train
 {
     const bool is_peer = job_train_peer(train).size > 0;
     const char *name = arena_copy_string(arena, is_peer ? train->test : train->data);
+    struct place place;
+    struct error ignored;
+    if (place_is_address(text_of(name)))
+        return place_parse(text_of(name), &place, &ignored) == 0 && place.kind == PLACE_FILE &&
+                       !place.has_hash
+                   ? arena_copy_string(arena, place.path)
+                   : name;
     return folder && name[0] != '/' ? arena_format(arena, "%s/%s", folder, name) : name;
 }
 
@@ -25,6 +34,10 @@ int upload_check_table(const struct job_spec *spec, const char *folder, struct e
 {
     AUTO(arena) struct arena *arena = arena_new(0);
     const char *path = upload_table_path(arena, &spec->train, folder);
+    const struct bring_options bringing = {.address = path, .spec = spec};
+    if (place_is_address(text_of(path)))
+        return bring_check(&bringing, error) == 0 ? 0
+                                                  : error_wrap(error, "%s", field_of(&spec->train));
     if (access(path, R_OK) < 0)
         return error_set_errno(error, errno, "%s: \"%s\"", field_of(&spec->train), path);
     return 0;
@@ -61,15 +74,33 @@ static int add_parts(struct arena *arena, const struct upload_options *options,
     return 0;
 }
 
+/* What lies elsewhere is brought here for as long as it is read. */
+int upload_read(struct arena *arena, const struct upload_options *options, const char *path,
+                struct job_spec *spec, struct import_parts *out_parts, struct error *error)
+{
+    AUTO(bring) struct bring *bring = NULL;
+    const struct bring_options bringing = {
+        .address = path, .spec = spec, .on_note = options->on_reading, .context = options->context};
+    if (!place_is_address(text_of(path)))
+        return job_import_read(arena, path, spec, options->on_reading, options->context, out_parts,
+                               error);
+    if (bring_open(&bringing, &bring, error) < 0)
+        return error_wrap(error, "%s", field_of(&spec->train));
+    if (job_import_read(arena, bring_path(bring), spec, options->on_reading, options->context,
+                        out_parts, error) == 0)
+        return 0;
+    bring_rename(bring, error);
+    return -1;
+}
+
 int upload_import(struct arena *arena, const struct upload_options *options, const char *path,
                   struct job_spec *spec, struct error *error)
 {
     struct import_parts *parts = calloc(1, sizeof(*parts));
     ASSERT(parts);
-    if (options->on_reading)
+    if (options->on_reading && !place_is_address(text_of(path)))
         options->on_reading(options->context, arena_format(arena, "Reading \"%s\".", path));
-    if (job_import_read(arena, path, spec, options->on_reading, options->context, parts, error) <
-        0) {
+    if (upload_read(arena, options, path, spec, parts, error) < 0) {
         free(parts);
         return -1;
     }

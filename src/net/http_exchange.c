@@ -245,7 +245,8 @@ static int add_header(struct http_exchange *exchange, const char *name, const ch
 static int set_headers(struct http_exchange *exchange, const struct http_call_options *options,
                        struct error *error)
 {
-    bool has_type = false;
+    /* Of what has no body libcurl claims none, and would sign an empty one. */
+    bool has_type = !options->body.data && !options->method;
     for (size_t i = 0; i < options->header_count; i++) {
         has_type = has_type || strcasecmp(options->headers[i].name, "Content-Type") == 0;
         if (add_header(exchange, options->headers[i].name, options->headers[i].value, error) < 0)

@@ -72,6 +72,7 @@ struct job_field {
     const struct job_table *table;
     size_t count_offset; /* of a list or envs: its length; of nodes: the end of the range */
     bool is_left_out;    /* of an object: not written while its fields are empty */
+    bool is_kept_back;   /* read from a job file, never written */
 };
 
 struct job_table {

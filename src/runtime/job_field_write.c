@@ -223,7 +223,7 @@ void job_table_write(struct json_writer *writer, const struct job_table *table, 
     json_object_begin(writer);
     for (size_t i = 0; i < table->field_count; i++) {
         const struct job_field *field = &table->fields[i];
-        if (!is_given(field, value))
+        if (field->is_kept_back || !is_given(field, value))
             continue;
         json_key(writer, field->name);
         write_field(writer, field, value);

@@ -241,7 +241,6 @@ static const struct {
      "job.yaml:3:8: setup: is for runtime command; describe the training under train"},
     {MINIMAL "run: |\n  echo hi\n",
      "job.yaml:2:8: train: is not for runtime command; leave it out"},
-    {MINIMAL "secrets: {A: b}\n", "job.yaml:3:1: secrets: is not supported yet; leave it out"},
     {MINIMAL "file_mounts: {/a: b}\n",
      "job.yaml:3:1: file_mounts: is not supported yet; leave it out"},
     {MINIMAL "resources: {image_id: a}\n",
@@ -317,6 +316,28 @@ TEST(a_network_of_ones_own_is_read_and_written)
     assert_int_equal(options.schedule.kind, SCHEDULE_COSINE);
     assert_int_equal(options.schedule.period, 1000);
     assert_true(options.clip_norm == 1);
+}
+
+TEST(secrets_are_read_from_a_file_and_never_written)
+{
+    struct error error = {0};
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct job_spec spec;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    ASSERT_OK(job_file_parse(arena, TEXT(MINIMAL "secrets: {AWS_SECRET_ACCESS_KEY: hidden}\n"),
+                             "job.yaml", &spec, NULL, &error));
+    assert_int_equal(spec.secret_count, 1);
+    assert_true(text_equal(spec.secrets[0].value, TEXT("hidden")));
+    job_spec_write(&spec, &json);
+    ASSERT_OK(job_file_write(arena, &spec, &json, &error));
+    job_spec_write_work(&spec, &json);
+    assert_null(strstr(buffer_string(&json), "hidden"));
+    assert_null(strstr(buffer_string(&json), "secrets"));
+    ASSERT_FAILS(job_spec_read(arena,
+                               TEXT("{\"name\":\"a\",\"run\":\"true\",\"secrets\":{\"A\":\"b\"}}"),
+                               &spec, &error),
+                 ERROR_INVALID);
 }
 
 TEST(a_file_that_is_too_large_or_absent_is_refused)
@@ -456,6 +477,7 @@ int main(void)
         cmocka_unit_test(json_is_yaml_too),
         cmocka_unit_test(every_mistake_is_told_with_its_place),
         cmocka_unit_test(a_network_of_ones_own_is_read_and_written),
+        cmocka_unit_test(secrets_are_read_from_a_file_and_never_written),
         cmocka_unit_test(a_file_that_is_too_large_or_absent_is_refused),
         cmocka_unit_test(wishes_of_every_kind_are_read),
         cmocka_unit_test(sizes_may_name_their_unit),

@@ -117,9 +117,8 @@ static const struct job_field train_fields[] = {
      .maximum = MODEL_LAYERS_MAX, .table = &job_layer_table,
      .count_offset = offsetof(struct job_train, layer_count)},
     {"data", JOB_FIELD_DATA, offsetof(struct job_train, data),
-     .help = "A data set of the catalogue, a file or folder of your own, or peer://LABEL, which "
-             "lenders "
-             "have: docs/data.md.",
+     .help = "A data set of the catalogue, a file or folder of your own, an address (https://, "
+             "s3://, hdfs://), or peer://LABEL, which lenders have: docs/data.md.",
      .is_required = true, .choices = data_sets, .maximum = 4095},
     {"test", JOB_FIELD_SCRIPT, offsetof(struct job_train, test),
      .help = "With data that lie at lenders, peer://LABEL: a file of your own like theirs, which "
@@ -304,7 +303,8 @@ static const struct job_field spec_fields[] = {
     {"name", JOB_FIELD_NAME, offsetof(struct job_spec, name), .help = "What to call the job.",
      .is_required = true, .maximum = 64},
     {"workdir", JOB_FIELD_SCRIPT, offsetof(struct job_spec, workdir),
-     .help = "A folder whose files every rank gets; `run` starts in a copy of it.",
+     .help = "A folder whose files every rank gets, or an address of an archive or folder; `run` "
+             "starts in a copy of it.",
      .maximum = 4095},
     {"num_nodes", JOB_FIELD_NODES, offsetof(struct job_spec, num_nodes), "1",
      "Workers, each on a machine of its own; 2..8 is two at least, eight when there is room.",
@@ -318,7 +318,11 @@ static const struct job_field spec_fields[] = {
     {"envs", JOB_FIELD_ENVS, offsetof(struct job_spec, envs),
      .help = "Variables of the environment of `setup` and `run`.", .maximum = JOB_ENVS_MAX,
      .count_offset = offsetof(struct job_spec, env_count)},
-    LATER("secrets"),
+    {"secrets", JOB_FIELD_ENVS, offsetof(struct job_spec, secrets),
+     .help = "Credentials to read data and files that lie elsewhere, as the environment has them: "
+             "AWS_ACCESS_KEY_ID ... They stay with who submits.",
+     .maximum = JOB_ENVS_MAX, .count_offset = offsetof(struct job_spec, secret_count),
+     .is_kept_back = true},
     LATER("file_mounts"),
     {"setup", JOB_FIELD_SCRIPT, offsetof(struct job_spec, setup),
      .help = "A shell script that every rank runs first.", .maximum = JOB_SCRIPT_SIZE_MAX},
@@ -403,6 +407,9 @@ int job_spec_read(struct arena *arena, struct text json, struct job_spec *out_sp
     struct job_node *root;
     if (job_node_read_json(arena, json, &root, error) < 0)
         return error_wrap(error, "job spec");
+    if (root->kind == JOB_NODE_MAPPING && job_node_find(root, TEXT("secrets")))
+        return error_set(error, ERROR_INVALID,
+                         "secrets: are for souk job submit alone, and never sent");
     return job_spec_read_tree(arena, root, NULL, out_spec, NULL, error);
 }
 

@@ -200,6 +200,8 @@ struct job_spec {
     struct text workdir; /* a folder of the borrower's that the ranks get; optional */
     const struct job_env *envs;
     size_t env_count;
+    const struct job_env *secrets; /* who submits uses them to read the data; never written */
+    size_t secret_count;
     struct text setup; /* a shell script before `run`; optional; not with `native` */
     struct text run;   /* a shell script; not with `native` */
     struct job_tensorflow tensorflow;

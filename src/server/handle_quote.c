@@ -300,6 +300,11 @@ void handle_job_check(struct http_request *request, void *context)
         send_mistakes(request, text_of(error.message), buffer_text(&more));
         return;
     }
+    if (spec->secret_count) {
+        send_mistakes(request, TEXT("secrets: are for souk job submit alone: no market takes them"),
+                      (struct text){0});
+        return;
+    }
     /* A folder comes as an archive: what it is called costs nothing. */
     struct job_spec asked = *spec;
     asked.workdir = (struct text){0};

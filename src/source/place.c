@@ -10,9 +10,11 @@ static const struct place_scheme {
     const char *name;
     enum place_kind kind;
     bool is_secure;
+    bool has_other_port; /* the port is of a protocol that is not spoken here */
 } schemes[] = {
-    {"file", PLACE_FILE, false},    {"http", PLACE_HTTP, false}, {"https", PLACE_HTTP, true},
-    {"s3", PLACE_S3, true},         {"hdfs", PLACE_HDFS, false}, {"webhdfs", PLACE_HDFS, false},
+    {"file", PLACE_FILE, false},       {"http", PLACE_HTTP, false},
+    {"https", PLACE_HTTP, true},       {"s3", PLACE_S3, true},
+    {"hdfs", PLACE_HDFS, false, true}, {"webhdfs", PLACE_HDFS, false},
     {"swebhdfs", PLACE_HDFS, true},
 };
 enum { SCHEME_COUNT = sizeof(schemes) / sizeof(*schemes) };
@@ -118,6 +120,15 @@ static void cut_path(struct text rest, struct place *place)
     }
 }
 
+static struct text without_port(struct text authority)
+{
+    const char *colon = authority.size ? memrchr(authority.data, ':', authority.size) : NULL;
+    const char *bracket = authority.size ? memrchr(authority.data, ']', authority.size) : NULL;
+    if (!colon || (bracket && colon < bracket))
+        return authority;
+    return (struct text){authority.data, (size_t)(colon - authority.data)};
+}
+
 /* Only a hash is cut off a path that may hold a # itself. */
 static int cut_hash(struct text *rest, struct place *place, struct error *error)
 {
@@ -157,6 +168,8 @@ int place_parse(struct text address, struct place *out_place, struct error *erro
     if (cut_hash(&rest, &place, error) < 0 || check_letters(&place, rest, error) < 0)
         return -1;
     cut_path(rest, &place);
+    if (scheme->has_other_port)
+        place.authority = without_port(place.authority);
     if (place.kind == PLACE_S3 ? check_bucket(place.authority, error) < 0
                                : place.kind != PLACE_FILE && check_host(place.authority, error) < 0)
         return -1;

@@ -32,6 +32,11 @@ TEST(an_address_falls_into_its_parts)
     assert_true(place_is_folder(&place));
     assert_int_equal(place_file_name(&place).size, 0);
 
+    ASSERT_OK(place_parse(TEXT("hdfs://namenode:8020/rows.csv"), &place, &error));
+    assert_true(text_equal(place.authority, TEXT("namenode")));
+    ASSERT_OK(place_parse(TEXT("hdfs://[::1]/rows.csv"), &place, &error));
+    assert_true(text_equal(place.authority, TEXT("[::1]")));
+
     ASSERT_OK(place_parse(TEXT("HTTP://host"), &place, &error));
     assert_int_equal(place.path.size, 0);
     ASSERT_OK(place_parse(TEXT("file:///home/me/rows.csv"), &place, &error));

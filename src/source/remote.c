@@ -1,8 +1,10 @@
 #include "source/remote.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "source/remote_internal.h"
 
+#include <ctype.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,6 @@ enum {
     SLOW_MS = 20000,
     ATTEMPTS_MAX = 5,
     CONNECTIONS = 4,
-    CONNECTIONS_MAX = 8,
     PAUSE_MS = 500,
 };
 
@@ -80,6 +81,8 @@ void remote_credentials_wipe(struct remote_credentials *credentials)
 
 static const struct remote_scheme *const remote_schemes[PLACE_KIND_COUNT] = {
     [PLACE_HTTP] = &remote_http,
+    [PLACE_S3] = &remote_s3,
+    [PLACE_HDFS] = &remote_hdfs,
 };
 
 static void fill_defaults(struct remote_options *options)
@@ -96,18 +99,37 @@ static void fill_defaults(struct remote_options *options)
         options->attempts_max = ATTEMPTS_MAX;
     if (!options->connections)
         options->connections = CONNECTIONS;
-    if (options->connections > CONNECTIONS_MAX)
-        options->connections = CONNECTIONS_MAX;
+    if (options->connections > REMOTE_CONNECTIONS_MAX)
+        options->connections = REMOTE_CONNECTIONS_MAX;
     if (!options->pause_ms)
         options->pause_ms = PAUSE_MS;
+}
+
+/* Both become part of a URL. */
+static int check_endpoint(const struct remote *remote, struct error *error)
+{
+    const struct remote_credentials *credentials = &remote->credentials;
+    struct place endpoint;
+    for (const char *c = credentials->region; *c; c++)
+        if (!islower((unsigned char)*c) && !isdigit((unsigned char)*c) && *c != '-')
+            return error_set(error, ERROR_INVALID, "AWS_REGION \"%s\" is no region",
+                             credentials->region);
+    if (!credentials->endpoint_url[0])
+        return 0;
+    if (place_parse(text_of(credentials->endpoint_url), &endpoint, error) < 0)
+        return error_wrap(error, "AWS_ENDPOINT_URL");
+    if (endpoint.kind != PLACE_HTTP || endpoint.query.size || endpoint.has_hash)
+        return error_set(error, ERROR_INVALID,
+                         "AWS_ENDPOINT_URL must be http://HOST or https://HOST");
+    return 0;
 }
 
 int remote_open(const struct remote_options *options, struct remote **out_remote,
                 struct error *error)
 {
-    AUTO(remote) struct remote *remote = calloc(1, sizeof(*remote));
-    ASSERT(remote);
-    pthread_mutex_init(&remote->mutex, NULL);
+    AUTO(remote) struct remote *remote = memory_zeroed(1, sizeof(*remote));
+    remote->mutex = memory_zeroed(1, sizeof(pthread_mutex_t));
+    pthread_mutex_init(remote->mutex, NULL);
     remote->options = *options;
     fill_defaults(&remote->options);
     if (options->credentials)
@@ -123,6 +145,8 @@ int remote_open(const struct remote_options *options, struct remote **out_remote
     remote->scheme = remote_schemes[remote->place.kind];
     if (!remote->scheme)
         return error_set(error, ERROR_INVALID, "a file:// address is none of another machine");
+    if (check_endpoint(remote, error) < 0)
+        return -1;
     remote->session = http_session_new();
     *out_remote = TAKE(remote);
     return 0;
@@ -134,7 +158,8 @@ void remote_free(struct remote *remote)
         return;
     http_session_free(remote->session);
     remote_credentials_wipe(&remote->credentials);
-    pthread_mutex_destroy(&remote->mutex);
+    pthread_mutex_destroy(remote->mutex);
+    free(remote->mutex);
     free(remote->address);
     free(remote);
 }
@@ -168,7 +193,7 @@ static int forget_nothing(void *context __attribute__((unused)),
 }
 
 /* By the head of a reading, because not everyone who lets a file be read answers to HEAD. */
-int remote_find(struct remote *remote, struct error *error)
+int remote_check(struct remote *remote, struct error *error)
 {
     struct remote_reading reading = remote_whole(remote);
     if (remote->identity.is_known)
@@ -182,7 +207,7 @@ int remote_find(struct remote *remote, struct error *error)
 int remote_size(struct remote *remote, uint64_t *out_size, struct error *error)
 {
     char name[PLACE_NAME_SIZE];
-    if (remote_find(remote, error) < 0)
+    if (remote_check(remote, error) < 0)
         return -1;
     if (remote->identity.size == REMOTE_END)
         return error_set(error, ERROR_UNAVAILABLE, "%s: the server does not tell its size",
@@ -208,7 +233,7 @@ int remote_read(struct remote *remote, uint64_t offset, void *out, size_t size, 
 {
     if (size == 0)
         return 0;
-    if (remote_find(remote, error) < 0)
+    if (remote_check(remote, error) < 0)
         return -1;
     struct part part = {out, offset};
     struct remote_reading reading = remote_whole(remote);

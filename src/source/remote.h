@@ -89,6 +89,9 @@ DEFINE_AUTO(remote);
  * those of the hash, or an answer is none; CONFLICT: stopped, or it changed all the time.
  */
 
+/* Asks, once, whether it is there and may be read. */
+MUST_CHECK int remote_check(struct remote *remote, struct error *error);
+
 /* Asks for the size once. UNAVAILABLE when the server does not tell it. */
 MUST_CHECK int remote_size(struct remote *remote, uint64_t *out_size, struct error *error);
 
@@ -100,6 +103,14 @@ MUST_CHECK int remote_read(struct remote *remote, uint64_t offset, void *out, si
 /* Writes the whole to the empty file behind `fd`, from its first byte, and checks the hash where
  * the address has one. After a failure a part may be there. */
 MUST_CHECK int remote_fetch(struct remote *remote, int fd, struct error *error);
+
+/*
+ * The files below an address that ends in a slash, into the folder `folder`, which is there and
+ * empty; folders within it are made. S3 and HDFS only: INVALID of a web server, which lists none.
+ * NOT_FOUND: there are no files. EXHAUSTED: more than `files_max`, or than size_max bytes together.
+ */
+MUST_CHECK int remote_fetch_folder(struct remote *remote, const char *folder, uint32_t files_max,
+                                   struct error *error);
 
 /* Of the last answer; "": it did not say. Valid until the next call. */
 const char *remote_content_type(const struct remote *remote);

@@ -7,15 +7,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HASHED_BYTES = 1 << 20, CONNECTIONS_MAX = 8 };
+enum { HASHED_BYTES = 1 << 20 };
 
 #define PART_BYTES ((uint64_t)8 << 20)
 
-static int write_at(int fd, uint64_t offset, struct text bytes, struct error *error)
+int remote_write_at(int fd, uint64_t offset, struct text bytes, struct error *error)
 {
     for (size_t done = 0; done < bytes.size;) {
         const ssize_t written =
@@ -39,7 +38,7 @@ static int take_of_stream(void *context, uint64_t offset, struct text bytes, str
     const struct stream *stream = context;
     const struct remote *remote = stream->remote;
     const uint64_t size = remote->identity.size;
-    if (write_at(stream->fd, offset, bytes, error) < 0)
+    if (remote_write_at(stream->fd, offset, bytes, error) < 0)
         return -1;
     if (remote->options.on_progress)
         remote->options.on_progress(remote->options.context, offset + bytes.size,
@@ -80,37 +79,37 @@ static int take_of_part(void *context, uint64_t offset, struct text bytes, struc
 {
     struct parts *parts = context;
     struct remote *remote = parts->remote;
-    if (write_at(parts->fd, offset, bytes, error) < 0)
+    if (remote_write_at(parts->fd, offset, bytes, error) < 0)
         return -1;
-    pthread_mutex_lock(&remote->mutex);
+    pthread_mutex_lock(remote->mutex);
     const bool is_failed = parts->is_failed;
     parts->done_bytes += bytes.size;
     if (remote->options.on_progress && !is_failed)
         remote->options.on_progress(remote->options.context, parts->done_bytes, parts->size);
-    pthread_mutex_unlock(&remote->mutex);
+    pthread_mutex_unlock(remote->mutex);
     return is_failed ? error_set(error, ERROR_CONFLICT, "another part failed") : 0;
 }
 
 static bool take_on(struct parts *parts, uint64_t *out_first)
 {
-    pthread_mutex_lock(&parts->remote->mutex);
+    pthread_mutex_lock(parts->remote->mutex);
     const bool has_more = !parts->is_failed && parts->next < parts->size;
     *out_first = parts->next;
     if (has_more)
         parts->next += PART_BYTES;
-    pthread_mutex_unlock(&parts->remote->mutex);
+    pthread_mutex_unlock(parts->remote->mutex);
     return has_more;
 }
 
 static void note_failure(struct parts *parts, const struct remote_reading *reading,
                          const struct error *error)
 {
-    pthread_mutex_lock(&parts->remote->mutex);
+    pthread_mutex_lock(parts->remote->mutex);
     if (!parts->is_failed)
         parts->error = *error;
     parts->is_failed = true;
     parts->is_changed = parts->is_changed || reading->is_changed;
-    pthread_mutex_unlock(&parts->remote->mutex);
+    pthread_mutex_unlock(parts->remote->mutex);
 }
 
 static void *fetch_some(void *context)
@@ -132,24 +131,6 @@ static void *fetch_some(void *context)
     return NULL;
 }
 
-/* This thread is the first; where no more can be had, those there are do it. Signals are the
- * program's own. */
-static void run_threads(struct parts *parts)
-{
-    pthread_t threads[CONNECTIONS_MAX];
-    uint32_t count = 0;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (count + 1 < parts->remote->options.connections && count < CONNECTIONS_MAX &&
-           pthread_create(&threads[count], NULL, fetch_some, parts) == 0)
-        count++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    fetch_some(parts);
-    for (uint32_t i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-}
-
 static int fetch_parts(struct remote *remote, int fd, struct error *error)
 {
     for (int changes = 0;; changes++) {
@@ -158,7 +139,7 @@ static int fetch_parts(struct remote *remote, int fd, struct error *error)
             return -1;
         if (parts.size <= PART_BYTES)
             return fetch_stream(remote, fd, error);
-        run_threads(&parts);
+        remote_run_threads(remote, fetch_some, &parts);
         if (!parts.is_failed)
             return 0;
         *error = parts.error;

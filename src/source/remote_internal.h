@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include "base/arena.h"
+#include "base/buffer.h"
 #include "base/random.h"
 #include "net/http_client.h"
 #include "source/remote.h"
@@ -17,6 +19,7 @@ enum {
     REMOTE_HEADER_SIZE = 192,
     REMOTE_REDIRECTS_MAX = 8,
     REMOTE_CHANGES_MAX = 3, /* of a file under our hands */
+    REMOTE_CONNECTIONS_MAX = 8,
 };
 
 /* By what a file is told from a later one of its name. */
@@ -36,8 +39,8 @@ struct remote {
     struct http_session *session;
     struct remote_identity identity;
     char content_type[128];
-    bool has_found_region; /* the bucket said where it is */
-    pthread_mutex_t mutex; /* held around the caller's hooks */
+    bool has_found_region;  /* the bucket said where it is */
+    pthread_mutex_t *mutex; /* held around the caller's hooks; those of a folder share one */
 };
 
 /* Where bytes go, in rising order of their offsets. */
@@ -58,7 +61,8 @@ struct remote_reading {
 
     bool has_head;       /* of this attempt */
     bool is_changed;     /* it is another file now */
-    bool is_enough;      /* only the head was wanted */
+    bool is_enough;      /* only the head is wanted */
+    bool is_all_coming;  /* of this attempt: no part was asked for, or the server knows none */
     struct error reason; /* why our side ended the exchange; code NONE: it did not */
 };
 
@@ -71,6 +75,22 @@ struct remote_request {
     struct http_signing signing;
 };
 
+/* What was found below a folder. */
+struct remote_entry {
+    struct text name; /* below the folder: "a/b.csv" */
+    uint64_t size;
+};
+
+struct remote_listing {
+    struct arena *arena; /* of the names */
+    struct buffer entries;
+    uint64_t total_bytes, bytes_max;
+    uint32_t files_max;
+};
+/* INVALID for a name that would lead out of the folder, EXHAUSTED past the maxima. */
+MUST_CHECK int remote_listing_add(struct remote_listing *listing, struct text name, uint64_t size,
+                                  struct error *error);
+
 /* To add a kind of place: its row in remote.c and a file remote_NAME.c with this. */
 struct remote_scheme {
     /* What to ask for the rest of the reading. */
@@ -81,17 +101,25 @@ struct remote_scheme {
     /* What a refusal means here: true when the same should be asked again at once. NULL: nothing.
      */
     bool (*explain)(struct remote *remote, struct http_response *response, struct error *error);
+    /* Tells of every file below the remote's folder; NULL: there are no folders. */
+    int (*list)(struct remote_reading *reading, struct remote_listing *listing,
+                struct error *error);
     bool is_offset_in_url; /* a part is a file of its own to the server: 200, not 206 */
     bool is_parallel;      /* it is made for many connections at once */
 };
 
 extern const struct remote_scheme remote_http;
+extern const struct remote_scheme remote_s3;
+extern const struct remote_scheme remote_hdfs;
 
 /* A reading of all of it, without a sink yet. */
 struct remote_reading remote_whole(struct remote *remote);
 
-/* Finds out its identity, once. */
-MUST_CHECK int remote_find(struct remote *remote, struct error *error);
+MUST_CHECK int remote_write_at(int fd, uint64_t offset, struct text bytes, struct error *error);
+
+/* Runs it on as many threads as there are to be connections, this one among them, until all have
+ * returned. */
+void remote_run_threads(const struct remote *remote, void *(*function)(void *), void *context);
 
 /* Reads until the range is whole: attempts, pauses, redirects. Errors name the place. */
 MUST_CHECK int remote_run(struct remote_reading *reading, struct error *error);
@@ -102,7 +130,18 @@ void remote_add_range(const struct remote_reading *reading, const char *conditio
                       struct remote_request *request);
 void remote_add_header(struct remote_request *request, const char *name, struct text value);
 
-/* Through redirects; `take` may be NULL, then the body is gathered. */
+/* As many attempts as a reading has, of an exchange whose answer is gathered. `what` is done once
+ * for each: 0, or -1 with UNAVAILABLE when it may be tried again. */
+MUST_CHECK int remote_insist(struct remote_reading *reading,
+                             int (*what)(struct remote_reading *reading, void *context,
+                                         struct error *error),
+                             void *context, struct error *error);
+
+/* What a status says by itself. */
+void remote_refuse(int status, struct error *error);
+
+/* Fills in all of `options` but what is done with the body; follows redirects of what is not
+ * signed. */
 MUST_CHECK int remote_exchange(struct remote_reading *reading, struct remote_request *request,
                                struct http_call_options *options, struct http_response *response,
                                struct error *error);

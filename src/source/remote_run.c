@@ -25,9 +25,9 @@ enum outcome { OUTCOME_DONE, OUTCOME_AGAIN, OUTCOME_FAILED };
 static bool may_dial(void *context, const struct address *address)
 {
     struct remote *remote = ((struct remote_reading *)context)->remote;
-    pthread_mutex_lock(&remote->mutex);
+    pthread_mutex_lock(remote->mutex);
     const bool may = remote->options.may_dial(remote->options.context, address);
-    pthread_mutex_unlock(&remote->mutex);
+    pthread_mutex_unlock(remote->mutex);
     return may;
 }
 
@@ -36,9 +36,9 @@ static bool is_stopped(void *context)
     struct remote *remote = ((struct remote_reading *)context)->remote;
     if (!remote->options.is_stopped)
         return false;
-    pthread_mutex_lock(&remote->mutex);
+    pthread_mutex_lock(remote->mutex);
     const bool is = remote->options.is_stopped(remote->options.context);
-    pthread_mutex_unlock(&remote->mutex);
+    pthread_mutex_unlock(remote->mutex);
     return is;
 }
 
@@ -46,9 +46,9 @@ static bool may_follow(struct remote *remote, const char *url)
 {
     if (!remote->options.may_follow)
         return true;
-    pthread_mutex_lock(&remote->mutex);
+    pthread_mutex_lock(remote->mutex);
     const bool may = remote->options.may_follow(remote->options.context, url);
-    pthread_mutex_unlock(&remote->mutex);
+    pthread_mutex_unlock(remote->mutex);
     return may;
 }
 
@@ -86,11 +86,16 @@ int remote_exchange(struct remote_reading *reading, struct remote_request *reque
                     struct error *error)
 {
     struct remote *remote = reading->remote;
+    /* Some servers refuse who does not say what it is. Where it is signed it is left out: whoever
+     * stands between may change it. */
+    if (!request->is_signed)
+        remote_add_header(request, "User-Agent", TEXT("souk"));
     options->url = request->url;
     options->headers = request->headers;
     options->header_count = request->header_count;
     options->signing = request->is_signed ? &request->signing : NULL;
-    options->response_max = REFUSAL_BYTES_MAX;
+    if (!options->response_max)
+        options->response_max = REFUSAL_BYTES_MAX;
     options->timeout_ms = -1;
     options->connect_timeout_ms = remote->options.connect_timeout_ms;
     options->idle_timeout_ms = remote->options.slow_ms;
@@ -164,6 +169,15 @@ static int check_place(struct remote_reading *reading, const struct http_respons
     return begin_anew(reading);
 }
 
+static int check_size(const struct remote *remote, uint64_t size, struct error *error)
+{
+    if (size == REMOTE_END || size <= remote->options.size_max)
+        return 0;
+    return error_set(error, ERROR_EXHAUSTED,
+                     "it has %" PRIu64 " bytes, and %" PRIu64 " are the most", size,
+                     remote->options.size_max);
+}
+
 static int on_head(void *context, const struct http_response *head)
 {
     struct remote_reading *reading = context;
@@ -171,10 +185,9 @@ static int on_head(void *context, const struct http_response *head)
     const struct remote_identity identity = identity_of(reading, head);
     struct error *error = &reading->reason;
     reading->has_head = true;
-    if (identity.size != REMOTE_END && identity.size > remote->options.size_max)
-        return error_set(error, ERROR_EXHAUSTED,
-                         "it has %" PRIu64 " bytes, and %" PRIu64 " are the most", identity.size,
-                         remote->options.size_max);
+    reading->is_all_coming = head->status == 200;
+    if (check_size(remote, identity.size, error) < 0)
+        return -1;
     if (remote->identity.is_known && !is_same(&remote->identity, &identity) &&
         (head->status == 206 || !reading->sink.restart)) {
         reading->is_changed = true;
@@ -194,8 +207,8 @@ static int on_chunk(void *context, struct text chunk)
     struct remote_reading *reading = context;
     struct remote *remote = reading->remote;
     struct error *error = &reading->reason;
-    if (reading->is_enough && chunk.size > 1)
-        return -1; /* all of it comes, where its size was asked for */
+    if (reading->is_enough && reading->is_all_coming)
+        return -1;
     if (chunk.size > remote->options.size_max - reading->position)
         return error_set(error, ERROR_EXHAUSTED, "it is larger than %" PRIu64 " bytes",
                          remote->options.size_max);
@@ -215,6 +228,18 @@ static bool is_passing(int status)
            status == 503 || status == 504;
 }
 
+void remote_refuse(int status, struct error *error)
+{
+    if (is_passing(status))
+        error_fill(error, ERROR_UNAVAILABLE, "the server answered with status %d", status);
+    else if (status == 404 || status == 410)
+        error_fill(error, ERROR_NOT_FOUND, "there is no such file");
+    else if (status == 401 || status == 403)
+        error_fill(error, ERROR_REFUSED, "the server does not let it be read (status %d)", status);
+    else
+        error_fill(error, ERROR_REFUSED, "the server answered with status %d", status);
+}
+
 static enum outcome judge_refusal(struct remote_reading *reading, struct http_response *response,
                                   struct error *error)
 {
@@ -230,14 +255,7 @@ static enum outcome judge_refusal(struct remote_reading *reading, struct http_re
         error_fill(error, ERROR_CONFLICT, "it changed while it was read");
         return OUTCOME_AGAIN;
     }
-    if (is_passing(status))
-        error_fill(error, ERROR_UNAVAILABLE, "the server answered with status %d", status);
-    else if (status == 404 || status == 410)
-        error_fill(error, ERROR_NOT_FOUND, "there is no such file");
-    else if (status == 401 || status == 403)
-        error_fill(error, ERROR_REFUSED, "the server does not let it be read (status %d)", status);
-    else
-        error_fill(error, ERROR_REFUSED, "the server answered with status %d", status);
+    remote_refuse(status, error);
     if (remote->scheme->explain && remote->scheme->explain(remote, response, error))
         return OUTCOME_AGAIN;
     return is_passing(status) ? OUTCOME_AGAIN : OUTCOME_FAILED;
@@ -285,8 +303,12 @@ static enum outcome attempt(struct remote_reading *reading, struct http_response
     reading->reason = (struct error){0};
     if (remote->scheme->check && remote->scheme->check(reading, error) < 0)
         return error->code == ERROR_UNAVAILABLE ? OUTCOME_AGAIN : OUTCOME_FAILED;
-    if (reading->is_changed)
+    if (reading->is_changed) {
+        error_fill(error, ERROR_CONFLICT, "it changed while it was read");
         return OUTCOME_AGAIN;
+    }
+    if (remote->scheme->check && reading->is_enough)
+        return check_size(remote, remote->identity.size, error) < 0 ? OUTCOME_FAILED : OUTCOME_DONE;
     if (remote->scheme->prepare(reading, &request, error) < 0)
         return OUTCOME_FAILED;
     if (remote_exchange(reading, &request, &options, response, error) < 0)
@@ -332,9 +354,9 @@ static void tell_retry(struct remote *remote, const struct error *reason, int64_
 {
     if (!remote->options.on_retry)
         return;
-    pthread_mutex_lock(&remote->mutex);
+    pthread_mutex_lock(remote->mutex);
     remote->options.on_retry(remote->options.context, reason, pause_ms);
-    pthread_mutex_unlock(&remote->mutex);
+    pthread_mutex_unlock(remote->mutex);
 }
 
 static int fail(const struct remote_reading *reading, struct error *error)
@@ -353,9 +375,21 @@ static int forget(struct remote_reading *reading, struct error *error)
     return -1;
 }
 
+/* -1 when it was the last, or it was stopped. */
+static int wait_for_next(struct remote_reading *reading, uint32_t failed, int64_t retry_after_s,
+                         struct error *error)
+{
+    if (failed >= reading->remote->options.attempts_max) {
+        error_prefix(error, "gave up after %u attempts", failed);
+        return -1;
+    }
+    const int64_t pause_ms = pause_of(reading, failed, retry_after_s);
+    tell_retry(reading->remote, error, pause_ms);
+    return pause_for(reading, pause_ms, error);
+}
+
 int remote_run(struct remote_reading *reading, struct error *error)
 {
-    struct remote *remote = reading->remote;
     struct http_response response AUTO_HTTP_RESPONSE;
     uint32_t changes = 0;
     http_response_init(&response);
@@ -372,13 +406,18 @@ int remote_run(struct remote_reading *reading, struct error *error)
             return fail(reading, error);
         if (reading->position > before && reading->position - before >= USEFUL_BYTES)
             failed = 0;
-        if (++failed >= remote->options.attempts_max) {
-            error_prefix(error, "gave up after %u attempts", failed);
-            return fail(reading, error);
-        }
-        const int64_t pause_ms = pause_of(reading, failed, response.retry_after_s);
-        tell_retry(remote, error, pause_ms);
-        if (pause_for(reading, pause_ms, error) < 0)
+        if (wait_for_next(reading, ++failed, response.retry_after_s, error) < 0)
             return fail(reading, error);
     }
+}
+
+int remote_insist(struct remote_reading *reading,
+                  int (*what)(struct remote_reading *reading, void *context, struct error *error),
+                  void *context, struct error *error)
+{
+    for (uint32_t failed = 0; what(reading, context, error) < 0;)
+        if (error->code != ERROR_UNAVAILABLE ||
+            wait_for_next(reading, ++failed, /* retry_after_s= */ -1, error) < 0)
+            return fail(reading, error);
+    return 0;
 }
