@@ -254,6 +254,12 @@ static const struct {
     {"name: a\nruntime: spark\nrun: b\n",
      "job.yaml:2:10: runtime: \"spark\" is not supported yet; use native, command, torch, "
      "tensorflow"},
+    {"name: a\nruntime: torch\nnum_nodes: 2..3\nrun: b\nrestart: rank\n",
+     "job.yaml:5:10: restart: must be job where the number of ranks may change"},
+    {"name: a\nrun: b\nrestart: always\n",
+     "job.yaml:3:10: restart: must be one of job, rank, never"},
+    {MINIMAL "max_restarts: 1\n", "job.yaml:3:15: max_restarts: is for runtime command; describe "
+                                  "the training under train"},
     {"name: a\nruntime: torch\nrun: b\ntensorflow: {parameter_servers: 1}\n",
      "job.yaml:4:13: tensorflow: is for runtime tensorflow"},
     {"name: a\nruntime: tensorflow\nnum_nodes: 3\nrun: b\ntensorflow: {parameter_servers: 2}\n",

@@ -10,6 +10,20 @@ bool job_spec_is_command(const struct job_spec *spec)
     return text_equal(spec->runtime, TEXT("command")) || launch_find(spec->runtime);
 }
 
+enum muster_restart job_spec_restart(const struct job_spec *spec)
+{
+    for (int i = 0; muster_restart_names[i]; i++)
+        if (text_is(spec->restart, muster_restart_names[i]))
+            return (enum muster_restart)i;
+    return launch_find(spec->runtime) ? MUSTER_RESTART_JOB : MUSTER_RESTART_RANK;
+}
+
+bool job_spec_is_gathered(const struct job_spec *spec)
+{
+    return job_spec_is_command(spec) &&
+           (launch_find(spec->runtime) || job_spec_restart(spec) == MUSTER_RESTART_JOB);
+}
+
 const struct job_input *job_spec_image(const struct job_spec *spec)
 {
     for (size_t i = 0; i < spec->input_count; i++)
@@ -22,7 +36,8 @@ const struct job_input *job_spec_image(const struct job_spec *spec)
 static int check_foreign(const struct job_node *root, const char *file_name,
                          const struct job_spec *spec, struct error *error)
 {
-    static const char *const of_command[] = {"run", "setup", "envs", "workdir", NULL};
+    static const char *const of_command[] = {"run",     "setup",        "envs", "workdir",
+                                             "restart", "max_restarts", NULL};
     static const char *const of_native[] = {"train", "sync", NULL};
     char what[96] = "is for runtime command; describe the training under train";
     const bool is_command = job_spec_is_command(spec);
@@ -41,14 +56,15 @@ static int check_foreign(const struct job_node *root, const char *file_name,
     return 0;
 }
 
-static int check_framework(const struct job_node *root, const char *file_name,
-                           struct job_spec *spec, struct error *error)
+/* Of ranks that start together. */
+static int check_gathered(const struct job_node *root, const char *file_name, struct job_spec *spec,
+                          struct error *error)
 {
     if (text_equal(spec->resources.network, TEXT("none")))
         spec->resources.network = TEXT("job"); /* its ranks could not meet */
-    if (spec->num_nodes_max > spec->num_nodes)
-        return job_table_refuse(root, file_name, "num_nodes",
-                                "a framework starts with all its ranks: name one number", error);
+    if (spec->num_nodes_max > spec->num_nodes && job_spec_restart(spec) != MUSTER_RESTART_JOB)
+        return job_table_refuse(root, file_name, "restart",
+                                "must be job where the number of ranks may change", error);
     const uint64_t servers = spec->tensorflow.parameter_servers;
     if (servers > 0 && servers + 2 > spec->num_nodes) {
         char what[96];
@@ -80,5 +96,7 @@ int job_runtime_check(const struct job_node *root, const char *file_name, struct
         return 0;
     spec->train = (struct job_train){0};
     spec->sync = (struct job_sync){0};
-    return launch_find(spec->runtime) ? check_framework(root, file_name, spec, error) : 0;
+    if (job_spec_restart(spec) == MUSTER_RESTART_NEVER)
+        spec->market.replace_lost = false;
+    return job_spec_is_gathered(spec) ? check_gathered(root, file_name, spec, error) : 0;
 }

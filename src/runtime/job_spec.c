@@ -331,6 +331,14 @@ static const struct job_field spec_fields[] = {
     {"runtime", JOB_FIELD_WORD, offsetof(struct job_spec, runtime),
      .help = "What runs on the machines; by default command with `run`, else native.",
      .choices = runtimes, .later = runtimes_later},
+    {"restart", JOB_FIELD_WORD, offsetof(struct job_spec, restart),
+     .help = "What starts again when a rank is lost or its script fails: the whole job, that rank, "
+             "or nothing; by default the job with a framework, else the rank.",
+     .choices = muster_restart_names},
+    {"max_restarts", JOB_FIELD_U64, offsetof(struct job_spec, max_restarts),
+     .help = "How often a script that failed is started again; ranks that are lost do not count. "
+             "By default never.",
+     .minimum = 0, .maximum = 1000},
     {"tensorflow", JOB_FIELD_OBJECT, offsetof(struct job_spec, tensorflow),
      .help = "What the ranks of runtime tensorflow are.", .table = &job_tensorflow_table,
      .is_left_out = true},

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "runtime/job_wish.h"
+#include "runtime/muster.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -205,6 +206,8 @@ struct job_spec {
     struct text setup; /* a shell script before `run`; optional; not with `native` */
     struct text run;   /* a shell script; not with `native` */
     struct job_tensorflow tensorflow;
+    struct text restart; /* of enum muster_restart; optional: job_spec_restart; not with `native` */
+    uint64_t max_restarts;  /* of scripts that fail; optional: none */
     struct job_train train; /* with `native` only */
     struct job_sync sync;
     struct job_market market;
@@ -229,6 +232,10 @@ void job_spec_write_schema(struct buffer *json);
 
 /* Runs a program of the borrower's, by `command` or one of the frameworks. */
 bool job_spec_is_command(const struct job_spec *spec);
+/* What starts again when a rank is lost or fails: all ranks of a framework, else that rank. */
+enum muster_restart job_spec_restart(const struct job_spec *spec);
+/* Its ranks start together: those of a framework, and of whatever restarts as a whole. */
+bool job_spec_is_gathered(const struct job_spec *spec);
 /* The input that is its image; NULL: it has none. */
 const struct job_input *job_spec_image(const struct job_spec *spec);
 

@@ -230,6 +230,18 @@ TEST(a_framework_is_a_command_with_a_network)
                                  "\"resources\":{\"network\":\"open\"}}"),
                             &spec, &error));
     assert_true(text_equal(spec.resources.network, TEXT("open")));
+    assert_true(job_spec_is_gathered(&spec));
+    assert_int_equal(job_spec_restart(&spec), MUSTER_RESTART_JOB);
+    ASSERT_OK(job_spec_read(
+        arena, TEXT("{\"name\":\"j\",\"run\":\"x\",\"restart\":\"job\",\"max_restarts\":2}"), &spec,
+        &error));
+    assert_true(job_spec_is_gathered(&spec));
+    assert_true(text_equal(spec.resources.network, TEXT("job")));
+    assert_int_equal(spec.max_restarts, 2);
+    ASSERT_OK(job_spec_read(arena, TEXT("{\"name\":\"j\",\"run\":\"x\",\"restart\":\"never\"}"),
+                            &spec, &error));
+    assert_false(job_spec_is_gathered(&spec));
+    assert_false(spec.market.replace_lost);
 }
 
 TEST(what_belongs_to_another_runtime_is_refused)

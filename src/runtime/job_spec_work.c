@@ -1,4 +1,5 @@
 /* Job spec, the work: what a lease carries of it, and the spans that follow from others. */
+#include "market/job.h" /* JOB_NODES_MAX */
 #include "runtime/job_field_internal.h"
 #include "runtime/job_model_internal.h"
 
@@ -18,6 +19,12 @@ static const struct job_field command_fields[] = {
      .count_offset = offsetof(struct job_spec, env_count)},
     {"setup", JOB_FIELD_SCRIPT, offsetof(struct job_spec, setup), .maximum = JOB_SCRIPT_SIZE_MAX},
     {"run", JOB_FIELD_SCRIPT, offsetof(struct job_spec, run), .maximum = JOB_SCRIPT_SIZE_MAX},
+    {"num_nodes_max", JOB_FIELD_U64, offsetof(struct job_spec, num_nodes_max), .minimum = 1,
+     .maximum = JOB_NODES_MAX},
+    {"restart", JOB_FIELD_WORD, offsetof(struct job_spec, restart),
+     .choices = muster_restart_names},
+    {"max_restarts", JOB_FIELD_U64, offsetof(struct job_spec, max_restarts), .minimum = 0,
+     .maximum = 1000},
     {"tensorflow", JOB_FIELD_OBJECT, offsetof(struct job_spec, tensorflow),
      .table = &job_tensorflow_table, .is_left_out = true},
 };

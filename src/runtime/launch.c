@@ -16,11 +16,16 @@ const struct launch_kind *launch_find(struct text runtime)
     return NULL;
 }
 
+bool launch_is_led(const struct launch_kind *kind, uint64_t parameter_servers)
+{
+    return kind && (kind->is_led || parameter_servers > 0);
+}
+
 void launch_write(const struct launch_kind *kind, struct arena *arena,
                   const struct launch_round *round, struct launch *out)
 {
     ASSERT(round->own < round->member_count);
-    *out = (struct launch){.runs_script = true, .is_awaited = true};
+    *out = (struct launch){.runs_script = true};
     kind->write(arena, round, out);
 }
 

@@ -1,6 +1,6 @@
 /*
  * Launch: how a borrower's program starts on a set of ranks: the variables of its environment, the
- * files that must lie there, which ranks run the script and for which of them the job waits.
+ * files that must lie there, which ranks run the script and whether the job waits for all of them.
  *
  * One file for each framework: torch.c, tensorflow.c, mpi.c. Pure: a round in, a launch out. A
  * round is one start of the whole job; one that is restarted begins another, perhaps with other
@@ -50,16 +50,19 @@ struct launch {
     struct launch_file files[LAUNCH_FILES_MAX];
     size_t file_count;
     bool runs_script; /* this member does; else it waits for what it is told to start */
-    bool is_awaited;  /* the job is done when all that are have ended well */
 };
 
 struct launch_kind {
     const char *name; /* of the runtime */
+    bool is_led; /* the job is done when the first member's script is, whatever the others do */
     void (*write)(struct arena *arena, const struct launch_round *round, struct launch *out);
 };
 
 /* NULL: it is no framework, its ranks start one by one. */
 const struct launch_kind *launch_find(struct text runtime);
+
+/* Whether the job is done when its first member is; tensorflow with parameter servers is, too. */
+bool launch_is_led(const struct launch_kind *kind, uint64_t parameter_servers);
 
 /* All that it gives lives in the arena. */
 void launch_write(const struct launch_kind *kind, struct arena *arena,

@@ -56,7 +56,6 @@ TEST(torch_gets_the_environment_of_torchrun)
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
         assert_string_equal(value_of(&launch, expected[i][0]), expected[i][1]);
     assert_true(launch.runs_script);
-    assert_true(launch.is_awaited);
     assert_int_equal(launch.file_count, 0);
 }
 
@@ -81,10 +80,9 @@ TEST(without_parameter_servers_all_of_tensorflow_are_workers)
     assert_string_equal(value_of(&launch, "TF_CONFIG"),
                         "{\"cluster\":{\"worker\":[\"10.77.0.1:2222\",\"10.77.0.3:2222\","
                         "\"10.77.0.4:2222\"]},\"task\":{\"type\":\"worker\",\"index\":1}}");
-    assert_true(launch.is_awaited);
 }
 
-TEST(with_parameter_servers_the_first_is_chief_and_waited_for_alone)
+TEST(with_parameter_servers_the_first_is_chief)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
     struct launch_round round = example;
@@ -102,9 +100,16 @@ TEST(with_parameter_servers_the_first_is_chief_and_waited_for_alone)
                                        "\"worker\":[\"10.77.0.3:2222\"],"
                                        "\"ps\":[\"10.77.0.4:2222\"]},"));
         assert_non_null(strstr(config, tasks[round.own]));
-        assert_int_equal(launch.is_awaited, round.own == 0);
         assert_true(launch.runs_script);
     }
+}
+
+TEST(with_parameter_servers_or_without_a_job_waits_for_the_first_or_for_all)
+{
+    assert_true(launch_is_led(&launch_tensorflow, 1));
+    assert_false(launch_is_led(&launch_tensorflow, 0));
+    assert_false(launch_is_led(&launch_torch, 0));
+    assert_false(launch_is_led(NULL, 0));
 }
 
 TEST(what_is_no_framework_has_no_launch)
@@ -120,7 +125,8 @@ int main(void)
         cmocka_unit_test(torch_gets_the_environment_of_torchrun),
         cmocka_unit_test(the_first_that_is_there_is_torchs_master),
         cmocka_unit_test(without_parameter_servers_all_of_tensorflow_are_workers),
-        cmocka_unit_test(with_parameter_servers_the_first_is_chief_and_waited_for_alone),
+        cmocka_unit_test(with_parameter_servers_the_first_is_chief),
+        cmocka_unit_test(with_parameter_servers_or_without_a_job_waits_for_the_first_or_for_all),
         cmocka_unit_test(what_is_no_framework_has_no_launch),
     };
     return cmocka_run_group_tests_name("launch", tests, NULL, NULL);

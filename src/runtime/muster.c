@@ -89,6 +89,14 @@ static struct member *find(struct muster *muster, uint64_t rank)
     return NULL;
 }
 
+bool muster_has(const struct muster *muster, uint64_t rank)
+{
+    for (size_t i = 0; i < muster->count; i++)
+        if (muster->members[i].who.rank == rank)
+            return true;
+    return false;
+}
+
 static const struct muster_rank *find_in_round(const struct muster *muster, uint64_t rank)
 {
     for (size_t i = 0; i < muster->round_count; i++)

@@ -82,6 +82,7 @@ void muster_exit(struct muster *muster, uint64_t rank, uint64_t round, int statu
 /* Each second; rank 0 itself is always heard. */
 void muster_tick(struct muster *muster, int64_t now_ms);
 
+bool muster_has(const struct muster *muster, uint64_t rank);
 /* The members of the newest round, by rank, and its index. */
 const struct muster_rank *muster_round(const struct muster *muster, size_t *out_count,
                                        uint64_t *out_index);

@@ -34,6 +34,7 @@ static const struct json_field document_fields[] = {
     {"job", JSON_U64, DOCUMENT(job), .is_required = true},
     {"name", JSON_TEXT, DOCUMENT(name), .is_required = true, .size_max = 64},
     {"machine", JSON_U64, DOCUMENT(machine), .is_required = true},
+    {"machine_name", JSON_TEXT, DOCUMENT(machine_name), .size_max = 64},
     {"offer", JSON_U64, DOCUMENT(offer), .is_required = true},
     {"role", JSON_CHOICE, offsetof(struct raw_document, role), .is_required = true,
      .choices = roles},
@@ -164,6 +165,7 @@ int native_lease_write(const struct job_spec *spec, const struct native_lease *l
                 .job = lease->job,
                 .name = spec->name,
                 .machine = lease->machine,
+                .machine_name = lease->machine_name,
                 .offer = lease->offer,
                 .rank = lease->rank,
                 .world = lease->world,
@@ -203,6 +205,9 @@ static int check_document(const struct lease_document *document, struct error *e
                          TEXT_ARGS(document->runtime));
     if (is_command && !document->run.size && !document->has_image)
         return error_set(error, ERROR_INVALID, "lease.spec.run: missing");
+    if (document->is_gathered &&
+        (document->rank >= document->world_max || document->world_max > MUSTER_RANKS_MAX))
+        return error_set(error, ERROR_INVALID, "lease.rank: its job has no such rank");
     if (document->has_image && (!is_command || !lease_document_image(document)))
         return error_set(error, ERROR_INVALID, "lease.has_image: there is none");
     for (size_t i = 0; i < document->data_count; i++) {
@@ -267,6 +272,10 @@ int lease_document_read(struct arena *arena, struct text json, struct lease_docu
     document.setup = spec.setup;
     document.run = spec.run;
     document.tensorflow = spec.tensorflow;
+    document.is_gathered = job_spec_is_gathered(&spec);
+    document.restart = job_spec_restart(&spec);
+    document.max_restarts = spec.max_restarts;
+    document.world_max = spec.num_nodes_max > document.world ? spec.num_nodes_max : document.world;
     document.envs = spec.envs;
     document.env_count = spec.env_count;
     document.data = raw.data.items;

@@ -28,7 +28,8 @@ struct lease_document {
     uint64_t job;
     struct text name; /* the job's */
     uint64_t machine;
-    uint64_t offer; /* of the machine, under which it was made */
+    struct text machine_name; /* for people */
+    uint64_t offer;           /* of the machine, under which it was made */
     enum lease_role role;
     uint64_t rank;  /* of a worker, from 0; of the parameter server 0 */
     uint64_t world; /* shards of the data: the workers it starts with */
@@ -44,7 +45,11 @@ struct lease_document {
     struct job_sync sync;   /* gamma_ms and tick_ms are always set */
     struct text setup, run; /* of a borrower's program; empty otherwise, or as its image says */
     struct job_tensorflow tensorflow;
-    bool has_image;         /* of its data, the one of that name: lease_document_image */
+    bool is_gathered; /* its ranks start together */
+    enum muster_restart restart;
+    uint64_t max_restarts;
+    uint64_t world_max; /* of an elastic job that is gathered */
+    bool has_image;     /* of its data, the one of that name: lease_document_image */
     const struct job_env *envs;
     size_t env_count;
     const struct lease_data *data;
@@ -70,6 +75,7 @@ struct native_lease {
     uint64_t fence;
     uint64_t job;
     uint64_t machine;
+    struct text machine_name;
     uint64_t offer;
     enum lease_role role;
     uint32_t rank;

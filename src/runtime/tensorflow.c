@@ -64,7 +64,6 @@ static void tensorflow_write(struct arena *arena, const struct launch_round *rou
     json_object_end(&writer);
     out->variables[out->variable_count++] =
         arena_format(arena, "TF_CONFIG=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&json)));
-    out->is_awaited = chiefs == 0 || round->own == 0;
 }
 
 const struct launch_kind launch_tensorflow = {.name = "tensorflow", .write = tensorflow_write};

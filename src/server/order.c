@@ -97,6 +97,7 @@ static int write_document(struct hub *hub, const struct core *core, const struct
         .fence = lease->fence,
         .job = lease->job,
         .machine = lease->machine,
+        .machine_name = text_of(core_machine(core, lease->machine)->name),
         .offer = lease->offer,
         .role = lease->role,
         .rank = (uint32_t)lease->rank,

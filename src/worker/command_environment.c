@@ -9,35 +9,38 @@
 
 enum { OWN_VARIABLES = 16, NETWORK_TEXT_MAX = 128 << 10 };
 
-static void append_address(struct buffer *out, uint32_t rank)
+struct command_place command_place_alone(struct arena *arena, const struct work *work)
 {
-    const uint32_t address = packet_address(rank);
-    buffer_append_format(out, "%u.%u.%u.%u", address >> 24, address >> 16 & 0xff,
-                         address >> 8 & 0xff, address & 0xff);
+    const struct lease_document *lease = &work->lease;
+    struct command_place place = {.rank = lease->rank, .world = lease->world};
+    if (!lease_document_has_network(lease))
+        return place;
+    place.member_count = lease->world < PACKET_RANK_MAX ? lease->world : PACKET_RANK_MAX;
+    struct launch_member *members = arena_alloc(arena, place.member_count * sizeof(*members));
+    for (uint32_t i = 0; i < place.member_count; i++)
+        members[i] = (struct launch_member){.rank = i, .address = packet_address(i)};
+    place.members = members;
+    return place;
 }
 
 /* Where the ranks of the job's network are: SkyPilot's name for all of them, torch's for the first,
  * and ours for this one. Returns how many variables that are. */
-static size_t add_network(const struct work *work, char **list)
+static size_t add_network(struct arena *arena, const struct work *work,
+                          const struct command_place *place, char **list)
 {
-    const struct lease_document *lease = &work->lease;
-    if (!lease_document_has_network(lease))
+    char address[LAUNCH_ADDRESS_SIZE];
+    if (place->member_count == 0)
         return 0;
+    list[0] = arena_format(arena, "SOUK_ADDRESS=%s",
+                           launch_address(packet_address((uint32_t)work->lease.rank), address));
+    list[1] =
+        arena_format(arena, "MASTER_ADDR=%s", launch_address(place->members[0].address, address));
     struct buffer text AUTO_BUFFER;
     buffer_init(&text, NETWORK_TEXT_MAX);
-    append_address(&text, (uint32_t)lease->rank);
-    list[0] = arena_format(work->arena, "SOUK_ADDRESS=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
-    buffer_clear(&text);
-    append_address(&text, 0);
-    list[1] = arena_format(work->arena, "MASTER_ADDR=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
-    buffer_clear(&text);
-    for (uint32_t rank = 0; rank < lease->world && rank < PACKET_RANK_MAX; rank++) {
-        if (rank > 0)
-            buffer_append_byte(&text, '\n');
-        append_address(&text, rank);
-    }
-    list[2] =
-        arena_format(work->arena, "SKYPILOT_NODE_IPS=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
+    for (size_t i = 0; i < place->member_count; i++)
+        buffer_append_format(&text, "%s%s", i > 0 ? "\n" : "",
+                             launch_address(place->members[i].address, address));
+    list[2] = arena_format(arena, "SKYPILOT_NODE_IPS=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
     return 3;
 }
 
@@ -58,11 +61,11 @@ static size_t keep_last(char **list, size_t count)
 
 /* The machine's first, then the image's, the borrower's, and ours last: a borrower cannot unset
  * what Souk says. */
-char **command_environment(const struct work *work, const struct image_config *image,
-                           const struct launch *launch)
+char **command_environment(struct arena *arena, const struct work *work,
+                           const struct image_config *image, const struct command_place *place)
 {
     const struct lease_document *lease = &work->lease;
-    struct arena *arena = work->arena;
+    const struct launch *launch = place->launch;
     size_t inherited = 0, count = 0;
     while (environ[inherited])
         inherited++;
@@ -80,14 +83,14 @@ char **command_environment(const struct work *work, const struct image_config *i
                          TEXT_ARGS(lease->envs[i].value));
     list[count++] = arena_format(arena, "SOUK_JOB=%" PRIu64, lease->job);
     list[count++] = arena_format(arena, "SOUK_LEASE=%" PRIu64, lease->lease);
-    list[count++] = arena_format(arena, "SOUK_RANK=%" PRIu64, lease->rank);
-    list[count++] = arena_format(arena, "SOUK_WORLD_SIZE=%" PRIu64, lease->world);
+    list[count++] = arena_format(arena, "SOUK_RANK=%" PRIu64, place->rank);
+    list[count++] = arena_format(arena, "SOUK_WORLD_SIZE=%" PRIu64, place->world);
     list[count++] = arena_format(arena, "SOUK_CORES_MILLI=%" PRId64, lease->cores_milli);
     list[count++] = arena_format(arena, "SOUK_MEMORY_BYTES=%" PRId64, lease->ram_bytes);
     list[count++] = arena_format(arena, "SOUK_OUTPUT_DIR=%s", work->out_folder);
-    list[count++] = arena_format(arena, "SKYPILOT_NODE_RANK=%" PRIu64, lease->rank);
-    list[count++] = arena_format(arena, "SKYPILOT_NUM_NODES=%" PRIu64, lease->world);
-    count += add_network(work, list + count);
+    list[count++] = arena_format(arena, "SKYPILOT_NODE_RANK=%" PRIu64, place->rank);
+    list[count++] = arena_format(arena, "SKYPILOT_NUM_NODES=%" PRIu64, place->world);
+    count += add_network(arena, work, place, list + count);
     for (size_t i = 0; launch && i < launch->variable_count; i++)
         list[count++] = launch->variables[i];
     list[count++] = arena_format(arena, "HOME=%s", work->work_folder);

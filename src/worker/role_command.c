@@ -1,6 +1,10 @@
 /*
- * Role of runtime `command`: unpacks the borrower's files, runs the scripts `setup` and `run` in a
- * shell, and says how they ended. In an image without `run`, what the image says runs.
+ * Role of a borrower's program (runtime `command` and the frameworks): unpacks the borrower's
+ * files, runs the scripts `setup` and `run` in a shell, and says how they ended. In an image
+ * without `run`, what the image says runs.
+ *
+ * Ranks that start together (crew.h) run `run` in rounds, as often as their rank 0 says; the others
+ * run it once, and again by themselves where the job allows it after a failure.
  *
  * The scripts' standard output and error are this process's own, so it says nothing there itself
  * unless something is wrong. What they leave in $SOUK_OUTPUT_DIR is kept. Asked to stop, they get
@@ -9,11 +13,14 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "blob/archive.h"
 #include "blob/image_document.h"
 #include "net/packet.h"
 #include "worker/command_environment.h"
+#include "worker/crew.h"
+#include "worker/script.h"
 #include "worker/worker_internal.h"
 
 #include <dirent.h>
@@ -31,20 +38,27 @@
 enum {
     UNPACKED_FILES_MAX = 30000,
     ARTIFACTS_MAX = 64,
+    STOP_GRACE_MS = 5000, /* of a script, between two rounds */
+    STATUS_STOPPED = 128 + SIGTERM,
 };
 
 struct command_role {
     struct work *work;
     struct loop *loop;
     struct control *control;
-    struct loop_child *child;
-    pid_t pid; /* of the shell, and of its process group; 0: none runs */
+    struct crew *crew;     /* NULL: it starts alone */
+    struct script *script; /* NULL: none runs */
     struct loop_timer *run_timer;
-    bool is_setup; /* the script that runs */
-    bool is_stopping;
+    struct arena *arena; /* of one start of `run` */
+    bool is_setup;       /* the script that runs */
+    bool is_stopping;    /* the daemon wants it */
+    bool is_round_over;  /* `run` is to end, or not to start */
+    uint64_t restarts;   /* by itself */
+    uint64_t round;
+    const struct muster_rank *members;
+    size_t member_count;
     struct image_config image; /* empty: the lease has none */
     const char *start_folder;  /* of the scripts */
-    char **environment;
     struct work_result result;
 };
 
@@ -93,68 +107,14 @@ static int unpack_files(const struct work *work, struct error *error)
     return 0;
 }
 
-/* NULL: of no framework. All ranks that the job starts with are its members. */
-static const struct launch *find_launch(struct command_role *role)
-{
-    const struct lease_document *lease = &role->work->lease;
-    const struct launch_kind *kind = launch_find(lease->runtime);
-    if (!kind)
-        return NULL;
-    struct arena *arena = role->work->arena;
-    struct launch_member *members = arena_alloc(arena, lease->world * sizeof(*members));
-    for (uint32_t i = 0; i < lease->world; i++)
-        members[i] = (struct launch_member){.rank = i, .address = packet_address(i)};
-    const struct launch_round round = {
-        .job = lease->job,
-        .members = members,
-        .member_count = lease->world,
-        .own = lease->rank,
-        .parameter_servers = lease->tensorflow.parameter_servers,
-    };
-    struct launch *launch = arena_alloc(arena, sizeof(*launch));
-    launch_write(kind, arena, &round, launch);
-    return launch;
-}
-
 /* ---- The scripts ----------------------------------------------------------------------------- */
 
 static void role_end(struct command_role *role, bool is_ok, const char *message)
 {
     role->result.is_ok = is_ok;
-    snprintf(role->result.message, sizeof role->result.message, "%s", message);
+    if (message != role->result.message)
+        snprintf(role->result.message, sizeof role->result.message, "%s", message);
     loop_stop(role->loop);
-}
-
-static void on_exit_of_script(void *context, const struct child_exit *exit);
-
-/* Between fork and exec nothing but calls that are safe there. */
-static _Noreturn void become(char **arguments, const char *folder, char **environment)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL); // NOLINT(concurrency-mt-unsafe): one thread after fork
-    signal(SIGPIPE, SIG_DFL);
-    setpgid(0, 0);
-    const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null_fd >= 0)
-        dup2(null_fd, STDIN_FILENO);
-    closefrom(STDERR_FILENO + 1);
-    static const char no_folder[] = "souk: the folder to start in is not there\n";
-    static const char no_program[] = "souk: what is to run (a shell, or the image's own command) "
-                                     "cannot be started\n";
-    if (chdir(folder) < 0) {
-        if (write(STDERR_FILENO, no_folder, sizeof(no_folder) - 1) > 0)
-            _exit(126);
-        _exit(126);
-    }
-    environ = environment;
-    if (strcmp(arguments[0], "sh") != 0) {
-        execvp(arguments[0], arguments);
-    } else {
-        execve("/bin/bash", arguments, environment);
-        execve("/bin/sh", arguments, environment);
-    }
-    _exit(write(STDERR_FILENO, no_program, sizeof(no_program) - 1) > 0 ? 127 : 126);
 }
 
 /* Its entrypoint and what follows it. */
@@ -180,50 +140,198 @@ static char **shell_command(struct arena *arena, struct text script)
     return list;
 }
 
-static int start_script(struct command_role *role, struct text script, struct error *error)
+static void on_exit_of_script(void *context, const struct child_exit *exit);
+
+static int start_script(struct command_role *role, struct text script,
+                        const struct command_place *place, struct error *error)
 {
-    char **arguments = script.size ? shell_command(role->work->arena, script)
-                                   : image_command(role->work->arena, &role->image);
+    char **arguments =
+        script.size ? shell_command(role->arena, script) : image_command(role->arena, &role->image);
     if (!arguments[0])
         return error_set(error, ERROR_INVALID,
                          "the image names no command, and neither does the job");
-    const pid_t pid = fork();
-    if (pid < 0)
-        return error_set_errno(error, errno, "start a process");
-    if (pid == 0)
-        become(arguments, role->start_folder, role->environment);
-    setpgid(pid, pid); /* either side may be first */
-    role->pid = pid;
-    loop_child_free(TAKE(role->child));
-    return loop_child_open(role->loop, pid, on_exit_of_script, role, &role->child, error);
+    const struct script_options options = {
+        .loop = role->loop,
+        .arguments = arguments,
+        .folder = role->start_folder,
+        .environment = command_environment(role->arena, role->work, &role->image, place),
+        .on_exit = on_exit_of_script,
+        .context = role,
+    };
+    return script_start(&options, &role->script, error);
 }
 
-static void start_run(void *context)
+static int start_alone(struct command_role *role, struct text script, struct error *error)
+{
+    const struct command_place place = command_place_alone(role->arena, role->work);
+    return start_script(role, script, &place, error);
+}
+
+/* What the framework of a round wants to find. */
+static void find_launch(struct command_role *role, const struct launch_kind *kind,
+                        struct command_place *place, struct launch *out_launch)
+{
+    const struct lease_document *lease = &role->work->lease;
+    const struct launch_round round = {
+        .job = lease->job,
+        .index = role->round + role->restarts,
+        .max_restarts = lease->max_restarts,
+        .members = place->members,
+        .member_count = place->member_count,
+        .own = place->rank,
+        .parameter_servers = lease->tensorflow.parameter_servers,
+        .folder = role->work->launch_folder,
+    };
+    launch_write(kind, role->arena, &round, out_launch);
+    place->launch = out_launch;
+}
+
+static int start_in_round(struct command_role *role, struct error *error)
+{
+    const struct lease_document *lease = &role->work->lease;
+    const struct launch_kind *kind = launch_find(lease->runtime);
+    struct launch_member *members = arena_alloc(role->arena, role->member_count * sizeof(*members));
+    struct command_place place = {
+        .world = role->member_count, .members = members, .member_count = role->member_count};
+    for (size_t i = 0; i < role->member_count; i++) {
+        members[i] = (struct launch_member){
+            .rank = role->members[i].rank,
+            .address = packet_address((uint32_t)role->members[i].rank),
+            .cores_milli = role->members[i].cores_milli,
+            .gpus_milli = role->members[i].gpus_milli,
+        };
+        if (members[i].rank == lease->rank)
+            place.rank = i;
+    }
+    struct launch launch;
+    if (kind)
+        find_launch(role, kind, &place, &launch);
+    return start_script(role, lease->run, &place, error);
+}
+
+static void begin_run(void *context)
 {
     struct command_role *role = context;
     struct error error;
-    role->is_setup = false;
-    if (start_script(role, role->work->lease.run, &error) < 0)
+    arena_clear(role->arena);
+    if (role->is_round_over) { /* before it began */
+        crew_exit(role->crew, STATUS_STOPPED);
+        return;
+    }
+    if ((role->crew ? start_in_round(role, &error)
+                    : start_alone(role, role->work->lease.run, &error)) < 0)
         role_end(role, false, error.message);
+}
+
+static void on_start(void *context, uint64_t round, const struct muster_rank *members, size_t count)
+{
+    struct command_role *role = context;
+    role->is_round_over = false;
+    role->round = round;
+    role->members = members;
+    role->member_count = count;
+    loop_timer_start(role->run_timer, 0); /* not from inside the last script's watch */
+}
+
+static void on_round_stop(void *context)
+{
+    struct command_role *role = context;
+    role->is_round_over = true;
+    if (role->script)
+        script_stop(role->script, STOP_GRACE_MS);
+}
+
+static void on_job_end(void *context, bool is_ok, const char *text)
+{
+    struct command_role *role = context;
+    loop_timer_stop(role->run_timer);
+    if (is_ok)
+        role->result.exit_code = 0; /* of no use any more, what still runs is killed */
+    role_end(role, is_ok, is_ok ? "the job is done" : text[0] ? text : role->result.message);
+}
+
+static void on_launch(void *context, uint64_t id, struct text command)
+{
+    struct command_role *role = context;
+    (void)command;
+    crew_launched(role->crew, id, 127); /* no runtime of this version asks for it */
+}
+
+static int join_crew(struct command_role *role, struct error *error)
+{
+    const struct lease_document *lease = &role->work->lease;
+    struct crew_options options = {
+        .loop = role->loop,
+        .muster = {.least = lease->world,
+                   .most = lease->world_max,
+                   .restart = lease->restart,
+                   .max_restarts = lease->max_restarts,
+                   .is_led = launch_is_led(launch_find(lease->runtime),
+                                           lease->tensorflow.parameter_servers)},
+        .own = {.rank = lease->rank,
+                .cores_milli = lease->cores_milli,
+                .gpus_milli = lease->gpus_milli},
+        .port = MUSTER_PORT,
+        .address = packet_address,
+        .callbacks = {on_start, on_round_stop, on_job_end, on_launch},
+        .context = role,
+    };
+    snprintf(options.own.name, sizeof(options.own.name), TEXT_FORMAT,
+             TEXT_ARGS(lease->machine_name));
+    return crew_open(&options, &role->crew, error);
+}
+
+/* After `setup`, if there is one. */
+static int begin(struct command_role *role, struct error *error)
+{
+    role->is_setup = false;
+    if (role->work->lease.is_gathered)
+        return join_crew(role, error);
+    loop_timer_start(role->run_timer, 0); /* not from inside the first script's watch */
+    return 0;
+}
+
+static bool may_restart(const struct command_role *role)
+{
+    const struct lease_document *lease = &role->work->lease;
+    return lease->restart == MUSTER_RESTART_RANK && role->restarts < lease->max_restarts;
+}
+
+static void run_ended(struct command_role *role, bool is_ok)
+{
+    if (!is_ok && may_restart(role) && !role->is_stopping) {
+        role->restarts++;
+        fprintf(stderr, "souk: %s; it starts anew, %" PRIu64 " of %" PRIu64 "\n",
+                role->result.message, role->restarts, role->work->lease.max_restarts);
+        loop_timer_start(role->run_timer, 0);
+    } else if (role->crew && !role->is_stopping) {
+        crew_exit(role->crew, role->result.exit_code);
+    } else {
+        role_end(role, is_ok, role->result.message);
+    }
 }
 
 static void on_exit_of_script(void *context, const struct child_exit *exit)
 {
     struct command_role *role = context;
+    struct error error;
     const char *what = role->is_setup ? "setup: " : "";
-    char message[128];
-    role->pid = 0;
+    char *message = role->result.message;
+    const size_t size = sizeof(role->result.message);
+    script_free(TAKE(role->script));
     role->result.exit_code = exit->signal ? 128 + exit->signal : exit->status;
     if (exit->signal)
-        snprintf(message, sizeof message, "%sended by signal %d (%s)", what, exit->signal,
+        snprintf(message, size, "%sended by signal %d (%s)", what, exit->signal,
                  sigdescr_np(exit->signal) ? sigdescr_np(exit->signal) : "unknown");
     else
-        snprintf(message, sizeof message, "%sexit status %d", what, exit->status);
-    const bool is_ok = !exit->signal && exit->status == 0;
-    if (is_ok && role->is_setup && !role->is_stopping)
-        loop_timer_start(role->run_timer, 0); /* not from inside the first script's watch */
-    else
-        role_end(role, is_ok && !role->is_setup, message);
+        snprintf(message, size, "%sexit status %d", what, exit->status);
+    const bool is_ok = role->result.exit_code == 0;
+    if (!role->is_setup)
+        run_ended(role, is_ok);
+    else if (!is_ok || role->is_stopping)
+        role_end(role, false, message);
+    else if (begin(role, &error) < 0)
+        role_end(role, false, error.message);
 }
 
 /* ---- Told by the daemon ---------------------------------------------------------------------- */
@@ -233,8 +341,8 @@ static void on_stop(void *context, const char *reason, int64_t grace_ms)
     struct command_role *role = context;
     (void)grace_ms;
     role->is_stopping = true;
-    if (role->pid > 0)
-        kill(-role->pid, SIGTERM);
+    if (role->script)
+        script_stop(role->script, 0);
     else
         role_end(role, false, reason);
 }
@@ -291,15 +399,17 @@ static int role_open(struct command_role *role, struct error *error)
         control_open(role->loop, role->work->control_fd, &callbacks, role, &role->control, error) <
             0)
         return -1;
-    role->run_timer = loop_timer_new(role->loop, start_run, role);
-    role->environment = command_environment(role->work, &role->image, find_launch(role));
+    role->run_timer = loop_timer_new(role->loop, begin_run, role);
+    role->arena = arena_new(0);
     return 0;
 }
 
 static void role_close(struct command_role *role)
 {
-    loop_child_free(role->child);
+    crew_free(role->crew);
+    script_free(role->script);
     loop_timer_free(role->run_timer);
+    arena_free(role->arena);
     control_free(role->control);
     loop_free(role->loop);
 }
@@ -331,7 +441,7 @@ int run_command(struct work *work, struct work_result *out_result, struct error 
         role_open(&role, error) < 0 || control_send(work->control_fd, &ready, error) < 0)
         return -1;
     role.is_setup = work->lease.setup.size > 0;
-    if (start_script(&role, role.is_setup ? work->lease.setup : work->lease.run, error) < 0 ||
+    if ((role.is_setup ? start_alone(&role, work->lease.setup, error) : begin(&role, error)) < 0 ||
         loop_run(role.loop, error) < 0)
         return -1;
     keep_output(work);

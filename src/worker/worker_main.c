@@ -175,7 +175,9 @@ int worker_main(int argc, char **argv)
                         .control_fd = CHILD_FD,
                         .data_folder = "/data",
                         .out_folder = "/lease/out",
-                        .work_folder = "/lease/work"};
+                        .work_folder = "/lease/work",
+                        .launch_folder = "/lease/launch",
+                        .checkpoint_folder = "/lease/checkpoint"};
     struct work_result result = {0};
     signal(SIGPIPE, SIG_IGN);
 

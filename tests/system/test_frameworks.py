@@ -1,6 +1,6 @@
 """Frameworks' runtimes: each rank finds the others as its framework expects, with nothing but Python.
 
-covers worker/command_environment.c
+covers worker/command_environment.c, worker/crew.c, worker/crew_lead.c, worker/crew_follow.c, worker/line_link.c, worker/script.c
 """
 import json
 import os
@@ -63,24 +63,37 @@ class Place:
     """A market with lenders whose machines permit job networks."""
 
     def __init__(self, folder, names):
-        self.folder, self.lenders = folder, {}
+        self.folder, self.lenders, self.dead = folder, {}, []
         self.market = Market(folder / "market")
         self.lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
         for name in names:
             self.lend(name)
 
     def lend(self, name):
-        before = len(self.lenders)
         self.lenders[name] = Lender(self.market, self.lender_token, self.folder / name, name,
                                     options=("--network", "job"))
-        wait_for(name, lambda: before + 1 == sum(
-            m["state"] == "online" and m["name"] != "market"
-            for m in self.market.get("/v1/machines", self.token).json["items"]))
+        wait_for(name, lambda: name in self.online())
+
+    def online(self):
+        return [m["name"] for m in self.market.get("/v1/machines", self.token).json["items"] if m["state"] == "online"]
+
+    def die(self, name):
+        """As a machine does in a power cut."""
+        self.lenders[name].die()
+        self.dead.append(name)
 
     def stop(self):
+        for name in self.dead:  # started again, it clears what its former self left
+            wait_for("the market to notice", lambda: name not in self.online())
+            self.lenders[name].start()
+            wait_for("its return", lambda: name in self.online())
         for lender in self.lenders.values():
             lender.stop()
         self.market.stop()
+
+    def settings(self, values):
+        answer = self.market.call("PUT", "/v1/settings", values, self.market.operator_token())
+        assert answer.status == 200, answer
 
     def start(self, script, job):
         files = self.folder / "files"
@@ -104,7 +117,12 @@ class Place:
                                self.token).json
 
     def log(self, rank):
-        return self.market.get(f"/v1/jobs/{self.job()['id']}/logs?rank={rank}", self.token).json.get("text", "")
+        """What the rank's newest lease said."""
+        text, offset, job = "", -1, self.job()["id"]
+        while offset != len(text.encode()):
+            offset = len(text.encode())
+            text += self.market.get(f"/v1/jobs/{job}/logs?rank={rank}&offset={offset}", self.token).json.get("text", "")
+        return text
 
 
 @pytest.fixture
@@ -134,3 +152,77 @@ def test_tensorflow_is_told_its_cluster(place, servers, met):
     assert done.returncode == 0, (done.out, done.err, [place.log(rank) for rank in range(3)])
     for rank in range(3):
         assert met in place.log(rank)
+
+
+def test_all_start_anew_when_one_fails_as_often_as_the_job_allows(place):
+    script = TORCH + """
+if env["TORCHELASTIC_RESTART_COUNT"] == "0":
+    if rank == 1:
+        sys.exit(3)
+    time.sleep(600)
+"""
+    done = place.run(script, {"runtime": "torch", "num_nodes": 2, "max_restarts": 1})
+    assert done.returncode == 0, (done.out, done.err, [place.log(rank) for rank in range(2)])
+    name = next(lease["machine_name"] for lease in place.job()["leases"] if lease["rank"] == 1)
+    assert f"souk: rank 1 on {name}: exit status 3; all start anew, 1 of 1\n" in place.log(0)
+    for rank in range(2):
+        assert "met 0@10.77.0.1 1@10.77.0.2 restart 1\n" in place.log(rank)
+
+
+def test_the_job_ends_with_the_status_of_the_first_that_failed(place):
+    script = TORCH + """
+if rank == 1:
+    sys.exit(3)
+time.sleep(600)
+"""
+    done = place.run(script, {"runtime": "torch", "num_nodes": 3})
+    assert done.returncode != 0, done
+    job = place.job()
+    assert job["state"] == "failed" and job["reason"].startswith("rank 1 failed: exit status 3"), job
+    assert next(lease["exit_code"] for lease in job["leases"] if lease["rank"] == 1) == 3, job
+
+
+def hold_until_restarted(place, job, ranks):
+    """Starts a job whose ranks meet and then wait, until they were started anew."""
+    script = TORCH + """
+if env["TORCHELASTIC_RESTART_COUNT"] == "0":
+    time.sleep(600)
+"""
+    process = place.start(script, job)
+    wait_for("the first round", lambda: place.market.get("/v1/jobs", place.token).json["items"] and all(
+        "restart 0\n" in place.log(rank) for rank in range(ranks)))
+    return process
+
+
+def test_a_lost_rank_is_named_and_all_start_anew_with_its_successor(place):
+    process = hold_until_restarted(place, {"runtime": "torch", "num_nodes": 3}, 3)
+    place.lend("fourth")
+    lost = next(lease for lease in place.job()["leases"] if lease["rank"] == 2)
+    place.settings({"lost_ms": 9000})
+    place.die(lost["machine_name"])
+    out, err = process.communicate(timeout=HUNG_S)
+    assert process.returncode == 0, (out, err, [place.log(rank) for rank in range(3)])
+    assert f"souk: rank 2 on {lost['machine_name']}: not heard for 6 s\n" in place.log(0)
+    assert place.log(0).count("met 0@10.77.0.1 1@10.77.0.2 2@10.77.0.3") == 2
+
+
+def test_a_lost_rank_0_is_waited_for_and_the_rounds_count_on(place):
+    process = hold_until_restarted(place, {"runtime": "torch", "num_nodes": 2}, 2)
+    lost = next(lease for lease in place.job()["leases"] if lease["rank"] == 0)
+    place.settings({"lost_ms": 1000})
+    place.die(lost["machine_name"])
+    out, err = process.communicate(timeout=HUNG_S)
+    assert process.returncode == 0, (out, err, [place.log(rank) for rank in range(2)])
+    assert "souk: rank 0: " in place.log(1)
+    for rank in range(2):
+        assert "met 0@10.77.0.1 1@10.77.0.2 restart 1\n" in place.log(rank)
+
+
+def test_never_restarted_the_job_fails_and_names_who_was_lost(place):
+    process = hold_until_restarted(place, {"runtime": "torch", "num_nodes": 2, "restart": "never"}, 2)
+    lost = next(lease for lease in place.job()["leases"] if lease["rank"] == 1)
+    place.settings({"lost_ms": 9000})
+    place.die(lost["machine_name"])
+    process.communicate(timeout=HUNG_S)
+    assert process.returncode != 0
+    assert f"rank 1 on {lost['machine_name']}: not heard for 6 s" in place.job()["reason"], place.job()
