@@ -42,7 +42,7 @@ def test_what_is_ones_own_is_trained_through_the_wizard(tmp_path):
                 for job in market.get("/v1/jobs", token).json["items"]}
         columns = market.call("GET", f"/v1/jobs/{seen['table']}/artifacts/columns.json", None, token)
         of_homes = market.call("GET", f"/v1/jobs/{seen['number']}/artifacts/columns.json", None, token).json
-    assert "tall" in seen["wrongRow"] and "Line 3" in seen["wrongRow"]
+    assert "tall" in seen["wrongRow"] and "line 3" in seen["wrongRow"]
     for name in ("table", "layers", "number", "peer"):
         assert jobs[seen[name]]["state"] == "succeeded", (name, jobs[seen[name]]["reason"])
         assert jobs[seen[name]]["test_accuracy"] > 0.9, (name, jobs[seen[name]]["test_accuracy"])

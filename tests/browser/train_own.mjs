@@ -32,9 +32,10 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
     await page.goto(`${origin}/#/train`);
     await page.waitForSelector("input[name=name]");
   };
-  const choose = (name, text) => page.setInputFiles("input[type=file]", { name, mimeType: "text/csv", buffer: Buffer.from(text) });
+  const choose = (name, text) => page.locator("input[type=file]").first().setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
+  const read = () => page.click(".card > button.primary");
   const send = async () => {
-    await page.click("button:has-text('Send it')");
+    await read();
     await page.waitForSelector(".sent:has-text('is at the market')");
   };
   const addLayer = async (type) => {
@@ -53,7 +54,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   await to("Data");
   await page.click("label.way:has(input[value=upload])");
   await choose("wrong.csv", "x,y,label\n1,2,a\n1,tall,b\n" + "1,2,a\n".repeat(20));
-  await page.click("button:has-text('Send it')");
+  await read();
   await page.waitForSelector(".drop [role=alert]:has-text('tall')");
   seen.wrongRow = await page.locator(".drop [role=alert]").textContent();
   await choose("<img src=x>.csv", "a,b\n1,2\n");
@@ -103,14 +104,14 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   await page.click("label.way:has(input[value=upload])");
   await choose("homes.csv", readFileSync(homes, "utf8"));
   await page.waitForSelector("p:has-text('homes.csv')");
-  await page.selectOption("select[name=predict]", "number");
-  await page.selectOption("select[name=label]", "price");
-  await page.click("button:has-text('Send it')");
+  await page.selectOption("select[name='train.predict']", "number");
+  await page.selectOption("select[name='train.label']", "price");
+  await read();
   await page.waitForSelector(".drop [role=alert]:has-text('is not a number')");
-  await page.selectOption("select[name=categories]", "one-hot");
-  await page.click("button:has-text('Send it')");
+  await page.selectOption("select[name='train.read.categories']", "one-hot");
+  await read();
   await page.waitForSelector(".drop [role=alert]:has-text('missing')");
-  await page.selectOption("select[name=missing]", "mean");
+  await page.selectOption("select[name='train.read.missing']", "mean");
   await send();
   await small();
   seen.number = await submit();
@@ -121,7 +122,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   await page.fill("input[name=epochs]", "30");
   await to("Data");
   await page.click("label.way:has(input[value=peer])");
-  await page.waitForSelector("small:has-text('Offered here: ward')");
+  await page.waitForSelector("small:has-text('Offered here: ward (1 machine)')");
   await page.fill("input[name=peer]", "ward");
   await choose("own.csv", readFileSync(table, "utf8").split("\n").slice(0, 101).join("\n"));
   await page.waitForSelector("p:has-text('own.csv')");

@@ -135,8 +135,11 @@ export const get = <P extends PathOf<"get">>(path: P, ...given: Given<"get", P>)
 export const post = <P extends PathOf<"post">>(path: P, ...given: Given<"post", P>): Promise<Answer<"post", P>> =>
   request("post", path, given[0] as Loose) as Promise<Answer<"post", P>>;
 // A body that is no JSON, a chunk's bytes or a job file: what it does twice is done once.
-export const postPlain = <P extends PathOf<"post">>(path: P, plain: Loose["plain"], signal?: AbortSignal): Promise<Answer<"post", P>> =>
-  request("post", path, { plain, ...(signal ? { signal } : {}) } as Loose) as Promise<Answer<"post", P>>;
+interface Plain extends NonNullable<Loose["plain"]> {
+  query?: Record<string, string>;
+}
+export const postPlain = <P extends PathOf<"post">>(path: P, { query = {}, ...plain }: Plain, signal?: AbortSignal): Promise<Answer<"post", P>> =>
+  request("post", path, { plain, query, ...(signal ? { signal } : {}) }) as Promise<Answer<"post", P>>;
 export const put = <P extends PathOf<"put">>(path: P, ...given: Given<"put", P>): Promise<Answer<"put", P>> =>
   request("put", path, given[0] as Loose) as Promise<Answer<"put", P>>;
 export const patch = <P extends PathOf<"patch">>(path: P, ...given: Given<"patch", P>): Promise<Answer<"patch", P>> =>

@@ -1,5 +1,5 @@
 // "Train again with changes": the wizard filled from a job that was submitted.
-import { emptyDraft, groups, isOffered, localMinute, ofRuntime, type Draft, type Group, type Input, type Json, type Layer, type Reading, type Sent } from "./draft";
+import { emptyDraft, groups, isOffered, localMinute, ofRuntime, readBy, type Draft, type Group, type Input, type Json, type Layer, type Sent } from "./draft";
 
 const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
 const record = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
@@ -35,30 +35,19 @@ function startOf(words: string): Pick<Draft, "start" | "before"> {
   return { start: way === "by" ? "by" : way ? "cheapest" : "now", before: isPast || !way ? emptyDraft().before : localMinute(at_ms) };
 }
 
-function sentOf(name: string, inputs: Input[], train: Json, reading: Reading, source: Draft["source"]): Sent {
+function sentOf(name: string, inputs: Input[], train: Json): Sent | null {
   const rows = Math.max(0, ...inputs.filter((input) => input.name.endsWith("-images")).map((input) => input.records));
-  return { name, by: JSON.stringify([reading, source]), inputs, train, rows, bytes: 0 };
+  return inputs.length ? { name, by: "", inputs, train, rows, bytes: 0 } : null;
 }
 
 function dataOf(train: Json, inputs: Input[]): Partial<Draft> {
-  const { data, test, label, predict, read } = take(train, "data", "test", "label", "predict", "read");
+  const { data, test } = take(train, "data", "test");
   const shape = take(train, "channels", "height", "features", "vocabulary", "classes", "mean", "deviation", "target_deviation");
   const isPeer = text(data).startsWith("peer://");
-  if (!isPeer && !/[./]/.test(text(data))) {
-    const { reading } = emptyDraft();
-    return { source: "catalogue", dataset: text(data), sent: inputs.length ? sentOf(text(data), inputs, {}, reading, "catalogue") : null };
-  }
-  const { missing, categories, ...more } = record(read);
-  const reading: Reading = {
-    label: text(label), predict: predict === "number" ? "number" : "class",
-    missing: missing === "drop" || missing === "mean" ? missing : "refuse",
-    categories: categories === "one-hot" ? "one-hot" : "refuse",
-  };
-  if (Object.keys(more).length) train.read = more;
-  const source = isPeer ? "peer" : "upload";
+  if (!isPeer && !/[./]/.test(text(data)))
+    return { source: "catalogue", dataset: text(data), sent: sentOf(text(data), inputs, {}) };
   const file = text(isPeer ? test : data).replace(/^\.\//, "");
-  const sent = inputs.length ? sentOf(file, inputs, shape, reading, source) : null;
-  return { source, reading, file, sent, peer: isPeer ? text(data).slice("peer://".length) : "" };
+  return { source: isPeer ? "peer" : "upload", file, sent: sentOf(file, inputs, shape), peer: isPeer ? text(data).slice("peer://".length) : "" };
 }
 
 function trainOf(train: Json, inputs: Input[]): Partial<Draft> {
@@ -135,7 +124,7 @@ export function draftOf(spec: Json, usual: Json): Draft {
     take(market, "max_run_time", "expected_run_time", "max_total_cost", "start");
   const [cpusText, canHaveMoreCpus] = amount(cpus);
   const [memoryText, canHaveMoreMemory] = amount(memory);
-  return {
+  const draft: Draft = {
     ...emptyDraft(), ...own,
     name: text(name), workers: text(num_nodes), workersMost: num_nodes_max === num_nodes ? "" : text(num_nodes_max),
     cpus: cpusText, canHaveMoreCpus, memory: memoryText, canHaveMoreMemory, disk: text(disk_size), gpus: text(accelerators),
@@ -143,4 +132,5 @@ export function draftOf(spec: Json, usual: Json): Draft {
     longest: text(max_run_time), expected: text(expected_run_time), cost: text(max_total_cost), ...startOf(text(start)),
     ...moreOf(tidy(left, usual), [...Object.values(groups).flat(), ...ofRuntime(runtime)]),
   };
+  return draft.sent ? { ...draft, sent: { ...draft.sent, by: readBy(draft) } } : draft;
 }

@@ -9,7 +9,8 @@ const TYPE = "application/octet-stream";
 const KEPT = "sent-chunks";
 
 export interface Progress {
-  sent_bytes: number;
+  phase: "sending" | "waiting" | "fetching" | "reading";
+  done_bytes: number;
   all_bytes: number;
   isAway: boolean; // the market cannot be reached: it goes on when it is back
 }
@@ -48,7 +49,7 @@ function back(signal: AbortSignal): Promise<void> {
 }
 
 // Tries until the market answers; the client has tried for some seconds each time.
-async function reaching<Value>(act: () => Promise<Value>, signal: AbortSignal, onAway: () => void): Promise<Value> {
+export async function reaching<Value>(act: () => Promise<Value>, signal: AbortSignal, onAway: () => void): Promise<Value> {
   for (;;) {
     try {
       return await act();
@@ -76,8 +77,8 @@ export interface Stored {
 export async function store(file: Stored, signal: AbortSignal, onProgress: OnProgress): Promise<{ manifest: string; records: number }> {
   const { bytes, headerBytes = 0, recordBytes = 1, of } = file;
   const all_bytes = bytes.size;
-  let sent_bytes = 0;
-  const tell = (isAway: boolean) => onProgress({ sent_bytes, all_bytes, isAway });
+  let done_bytes = 0;
+  const tell = (isAway: boolean) => onProgress({ phase: "sending", done_bytes, all_bytes, isAway });
   const ask = <Value,>(act: () => Promise<Value>) => reaching(act, signal, () => tell(true));
   const hashes = of === undefined ? [] : keptOf(of);
   const missing = new Set(hashes.length ? (await ask(() => post("/v1/chunks/missing", { body: { hashes }, signal }))).hashes : []);
@@ -89,7 +90,7 @@ export async function store(file: Stored, signal: AbortSignal, onProgress: OnPro
     hashes[chunks.length] = hash;
     if (of !== undefined) keep({ of, hashes });
     chunks.push({ hash, size: chunk.size });
-    sent_bytes += chunk.size;
+    done_bytes += chunk.size;
     tell(false);
   }
   const records = (all_bytes - headerBytes) / recordBytes;

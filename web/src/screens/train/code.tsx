@@ -10,7 +10,7 @@ import { Drop, type Picked } from "./drop";
 import type { StepProps } from "./index";
 import { More } from "./more";
 import { choicesOf, useSchema } from "./schema";
-import { Sending, useSending } from "./sending";
+import { codeSender, Sending } from "./sending";
 import { sendCode } from "./upload";
 import { Ways } from "./ways";
 
@@ -36,18 +36,17 @@ function Runtimes({ draft, change, wrong }: StepProps) {
 }
 
 function Files({ draft, change }: StepProps) {
-  const sending = useSending();
   const send = (picked: Picked[]) =>
-    void sending.send(async (signal, onProgress) => {
+    void codeSender.send(async (signal, onProgress) => {
       const code = await sendCode(picked, signal, onProgress);
       change((now: Draft) => ({ code, main: now.main || now.run ? now.main : likelyMain(code.files ?? []) }));
     });
   return (
     <>
       <Drop label={words.files} words={words.drop} choose={words.choose} chooseFolder={words.chooseFolder} hint={words.filesHint}
-        isDisabled={sending.isBusy} error={sending.problem?.message ?? ""} onPicked={send} onFailure={sending.fail} />
-      <Sending state={sending} />
-      {draft.code && !sending.isBusy && (
+        isDisabled={codeSender.isBusy.value} error={codeSender.problem.value?.message ?? ""} onPicked={send} onFailure={(failure) => { codeSender.problem.value = failure; }} />
+      <Sending of={codeSender} />
+      {draft.code && !codeSender.isBusy.value && (
         <p class="row sent">
           <span>{words.sent(draft.code.name || words.sentBefore, bytes(draft.code.bytes))}</span>
           <Button kind="link" onClick={() => change({ code: null })}>{words.forget}</Button>

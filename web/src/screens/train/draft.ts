@@ -21,7 +21,7 @@ export interface Input {
 // A file that the market has: what it is called, where it lies, and what reading it found out.
 export interface Sent {
   name: string;
-  by: string; // how it was read: another way needs the file again
+  by: string; // what was read, and how: another way has it read again
   inputs: Input[];
   train: Json; // features, classes …
   rows: number;
@@ -29,11 +29,11 @@ export interface Sent {
   files?: string[]; // the first of them, of code
 }
 
-export interface Reading {
-  label: string; // "": the last column
-  predict: "class" | "number";
-  missing: "refuse" | "drop" | "mean";
-  categories: "refuse" | "one-hot";
+// A file or an archive that the market has as it was sent.
+export interface Raw {
+  name: string;
+  manifest: string;
+  bytes: number;
 }
 
 export interface Draft {
@@ -56,11 +56,14 @@ export interface Draft {
   envs: string; // a line NAME=value each
   network: string;
   code: Sent | null;
-  source: "catalogue" | "upload" | "peer";
+  source: "catalogue" | "upload" | "url" | "peer";
   dataset: string;
-  file: string; // that was chosen here; its bytes are not kept over a reload
-  reading: Reading;
+  file: string; // that was chosen here
+  raw: Raw | null; // what the market has of it
+  url: string;
+  sha256: string;
   sent: Sent | null;
+  importing: { id: number; by: string } | null; // what the market reads just now
   peer: string;
   workers: string;
   workersMost: string;
@@ -96,8 +99,7 @@ export function emptyDraft(): Draft {
     name: "", kind: "model", model: "lenet5", layers: [{ type: "dense", values: {} }], loss: "",
     optimizer: "sgd", rate: "0.01", momentum: "0.9", decay: "0", batch: "32", epochs: "5", accuracy: "",
     runtime: "command", main: "", run: "", setup: "", envs: "", network: "", code: null,
-    source: "catalogue", dataset: "fashion-mnist", file: "",
-    reading: { label: "", predict: "class", missing: "refuse", categories: "refuse" }, sent: null, peer: "",
+    source: "catalogue", dataset: "fashion-mnist", file: "", raw: null, url: "", sha256: "", sent: null, importing: null, peer: "",
     workers: "1", workersMost: "", cpus: "0.25", canHaveMoreCpus: true, memory: "0.25", canHaveMoreMemory: true,
     disk: "1", gpus: "", policy: "auto", servers: "1", hasReplica: false,
     longest: "1h", expected: "", cost: "",
@@ -140,34 +142,51 @@ function layerOf(layer: Layer): Json {
   return filled({ type: layer.type, ...Object.fromEntries(given) });
 }
 
-export const readBy = (draft: Draft) => JSON.stringify([draft.reading, draft.source]);
-export const isSent = (draft: Draft) =>
-  draft.sent !== null && draft.sent.by === readBy(draft) && draft.sent.name === (draft.source === "catalogue" ? draft.dataset : draft.file);
+// ---- Data ----
+
+const isReading = (path: string) => groups.reading.some((group) => isOffered(group, path));
+const readingOf = (draft: Draft) => Object.entries(draft.more).filter(([path]) => isReading(path)).sort();
+
+// What is read and how, as far as the result depends on it.
+export function readBy(draft: Draft): string {
+  if (draft.source === "catalogue") return JSON.stringify(["catalogue", draft.dataset]);
+  const what = draft.source === "url" ? [draft.url.trim(), draft.sha256.trim()] : [draft.raw?.manifest ?? "", draft.file];
+  const byModel = draft.more["train.predict"] ? [] : [draft.kind === "model" ? draft.model : "", draft.loss];
+  return JSON.stringify([draft.source === "peer", what, readingOf(draft), draft.more["train.seed"] ?? "", byModel]);
+}
+
+export const isSent = (draft: Draft) => draft.sent !== null && draft.sent.by === readBy(draft);
 
 // A value with a dot or a slash is a file; anything else would be a name of the catalogue.
-export const fileName = (name: string) => (/[./]/.test(name) ? name : `./${name}`);
+const fileName = (name: string) => (/[./]/.test(name) ? name : `./${name}`);
+
+export function dataName({ source, dataset, file, peer, url }: Draft): string {
+  if (source === "catalogue") return dataset;
+  if (source === "peer") return peer.trim();
+  return source === "url" ? (/([^/?#]+)\/?([?#].*)?$/.exec(url.trim())?.[1] ?? "") : file;
+}
 
 function dataOf(draft: Draft): Json {
   if (draft.source === "catalogue") return { data: draft.dataset };
-  const { reading, sent } = draft;
-  const file = draft.file ? fileName(draft.file) : undefined;
-  const read = filled({
-    missing: reading.missing === "refuse" ? undefined : reading.missing,
-    categories: reading.categories === "refuse" ? undefined : reading.categories,
-  });
-  return {
-    data: draft.source === "peer" ? `peer://${draft.peer.trim()}` : file,
-    test: draft.source === "peer" ? file : undefined,
-    label: words(reading.label),
-    predict: reading.predict,
-    read: Object.keys(read).length ? read : undefined,
-    ...(isSent(draft) ? sent!.train : {}),
-  };
+  const name = dataName(draft);
+  const named = draft.source === "peer"
+    ? { data: `peer://${name}`, test: draft.file ? fileName(draft.file) : undefined }
+    : { data: name ? fileName(name) : undefined };
+  return { ...(isSent(draft) ? draft.sent!.train : {}), ...named };
+}
+
+const networkOf = (draft: Draft): Json => (draft.kind === "model" ? { model: draft.model } : { layers: draft.layers.map(layerOf) });
+
+// What the market has to know to read the data for this job.
+export function trainToRead(draft: Draft): Json {
+  const seed = draft.more["train.seed"];
+  const more = moreOf(Object.fromEntries([...readingOf(draft), ...(seed ? [["train.seed", seed] as const] : [])]));
+  return filled({ ...networkOf(draft), loss: words(draft.loss), ...(more.train as Json | undefined) });
 }
 
 function trainOf(draft: Draft): Json {
   return filled({
-    ...(draft.kind === "model" ? { model: draft.model } : { layers: draft.layers.map(layerOf) }),
+    ...networkOf(draft),
     ...dataOf(draft),
     loss: words(draft.loss),
     optimizer: filled({
@@ -210,8 +229,7 @@ function inputsOf(draft: Draft): Input[] | undefined {
 export function suggestedName(draft: Draft): string {
   if (draft.kind === "code") return "my-code";
   const what = draft.kind === "model" ? draft.model : "layers";
-  const data = draft.source === "catalogue" ? draft.dataset : draft.source === "peer" ? draft.peer : draft.file;
-  const name = `${what}-${data.replace(/\.[a-z.]+$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-")}`;
+  const name = `${what}-${dataName(draft).replace(/\.[a-z.]+$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-")}`;
   return name.replace(/-+$/, "").slice(0, 64);
 }
 
@@ -271,8 +289,9 @@ export function jobFile(draft: Draft): Json {
   });
   // What belongs to another kind of job stays in the draft, for who changes back.
   const fits = (name: string) => ["resources", "market", ...(isCode ? [draft.runtime, "workdir"] : ["train", "sync"])].includes(name);
+  const more = Object.fromEntries(Object.entries(draft.more).filter(([path]) => draft.source !== "catalogue" || !isReading(path)));
   const fitting = (given: Json) => Object.fromEntries(Object.entries(given).filter(([name]) => fits(name)));
-  return joined(joined(fitting(draft.rest), fitting(moreOf(draft.more))), own);
+  return joined(joined(fitting(draft.rest), fitting(moreOf(more))), own);
 }
 
 // ---- Fields that few need ----
@@ -285,6 +304,7 @@ export interface Group {
 }
 
 export const groups = {
+  reading: [{ at: "train", only: ["label", "predict"] }, { at: "train.read" }],
   training: [
     { at: "train.optimizer", but: ["name", "lr", "momentum", "weight_decay"] },
     { at: "train.optimizer.schedule" },

@@ -14,7 +14,7 @@ interface DropProps {
   hint?: string;
   error?: string;
   isDisabled?: boolean;
-  onPicked: (picked: Picked[]) => void;
+  onPicked: (picked: Picked[], folder: string) => void; // the folder they lay in, if they were one
   onFailure: (failure: Error) => void;
 }
 
@@ -36,24 +36,31 @@ const isKept = ({ path }: Picked) => !/(^|\/)(\.git\/|\.DS_Store$)/.test(path);
 // One folder that was chosen is the working folder itself.
 const inside = (picked: Picked[]) => picked.map(({ path, file }) => ({ path: path.slice(path.indexOf("/") + 1), file })).filter(isKept);
 
-async function dropped(transfer: DataTransfer): Promise<Picked[]> {
-  const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? []);
-  const found = (await Promise.all(entries.map((entry) => within(entry, "")))).flat();
-  return entries.length === 1 && entries[0]!.isDirectory ? inside(found) : found.filter(isKept);
+interface Found {
+  picked: Picked[];
+  folder: string;
 }
 
-function chosen(list: FileList | null): Picked[] {
+async function dropped(transfer: DataTransfer): Promise<Found> {
+  const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? []);
+  const found = (await Promise.all(entries.map((entry) => within(entry, "")))).flat();
+  const [first] = entries;
+  return entries.length === 1 && first!.isDirectory ? { picked: inside(found), folder: first!.name } : { picked: found.filter(isKept), folder: "" };
+}
+
+function chosen(list: FileList | null): Found {
   const files = [...(list ?? [])];
-  if (files[0]?.webkitRelativePath) return inside(files.map((file) => ({ path: file.webkitRelativePath, file })));
-  return files.map((file) => ({ path: file.name, file }));
+  const within = files[0]?.webkitRelativePath;
+  if (!within) return { picked: files.map((file) => ({ path: file.name, file })), folder: "" };
+  return { picked: inside(files.map((file) => ({ path: file.webkitRelativePath, file }))), folder: within.slice(0, within.indexOf("/")) };
 }
 
 export function Drop({ label, words, choose, chooseFolder, hint, error, isDisabled, onPicked, onFailure }: DropProps) {
   const [isOver, setOver] = useState(false);
   const id = useId();
   const isMany = chooseFolder !== undefined;
-  const take = (picked: Picked[]) => {
-    if (picked.length && !isDisabled) onPicked(isMany ? picked : picked.slice(0, 1));
+  const take = ({ picked, folder }: Found) => {
+    if (picked.length && !isDisabled) onPicked(isMany ? picked : picked.slice(0, 1), folder);
   };
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ") || undefined;
   const button = (told: string, folder: boolean) => (

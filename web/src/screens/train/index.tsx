@@ -12,10 +12,12 @@ import { Head, Note, ProblemNote } from "../../ui/parts";
 import type { ScreenProps } from "..";
 import { draftOf } from "./again";
 import { useCheck, type Checking } from "./checking";
-import { Data, datasets, forgetFile } from "./data";
+import { Data, datasets } from "./data";
 import { emptyDraft, jobFile, ownMistakes, steps, type Draft, type Json, type Step } from "./draft";
 import { Machines } from "./machines";
+import { forgetData } from "./own";
 import { Review } from "./review";
+import { sendingNow, stopSending } from "./sending";
 import { What } from "./what";
 import "./style.css";
 
@@ -78,7 +80,7 @@ function Foot({ step, checking }: { step: Step; checking: Checking }) {
   return (
     <footer class="row wizard-foot">
       {before && <a class="button" href={link("train", before)}>{words.back}</a>}
-      <span class="faint" role="status">{isFresh ? held : words.checking}</span>
+      <span class="faint" role="status">{sendingNow() || (isFresh ? held : words.checking)}</span>
       <span class="grow" />
       {after && <a class="button primary" href={link("train", after)}>{words.next(words.steps[after])}</a>}
     </footer>
@@ -110,7 +112,7 @@ function useFrom(from: string | null, setDraft: (draft: Draft) => void) {
 }
 
 export default function Train({ rest, query }: ScreenProps) {
-  const [draft, setDraft, clear] = useDraft<Draft>("train", emptyDraft());
+  const [draft, setDraft, clear] = useDraft<Draft>("train-2", emptyDraft());
   const latest = useRef(draft);
   latest.current = draft;
   const put = (next: Draft) => {
@@ -125,7 +127,8 @@ export default function Train({ rest, query }: ScreenProps) {
   const checking = useCheck(text, step, ownMistakes(draft));
   const done = () => {
     clear();
-    forgetFile();
+    stopSending();
+    forgetData();
   };
   const anew = async () => {
     if (!(await ask({ title: words.anewAsk, body: words.anewBody, action: words.anew }))) return;
@@ -133,6 +136,7 @@ export default function Train({ rest, query }: ScreenProps) {
     go(link("train"));
   };
   useEffect(() => datasets.show(), []);
+  useEffect(() => stopSending, []); // what was sent so far is known when it is chosen again
   const shownStep = useRef(step);
   useEffect(() => {
     if (shownStep.current === step) return;

@@ -1,55 +1,72 @@
-// A file on its way to the market: how far it is, what went wrong, and one at a time.
-import { useEffect, useRef, useState } from "preact/hooks";
+// Something on its way to the market, or being read there: how far it is, what went wrong, one at a time. It goes on
+// while other steps of the wizard are shown.
+import { signal, type Signal } from "@preact/signals";
 import { bytes } from "../../core/format";
 import { train } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Bar } from "../../ui/parts";
 import type { OnProgress, Progress } from "./chunks";
 
-export interface SendingState {
-  isBusy: boolean;
-  problem: Error | null;
-  progress: Progress | null;
+export interface Sender {
+  isBusy: Signal<boolean>;
+  problem: Signal<Error | null>;
+  progress: Signal<Progress | null>;
   send: (act: (signal: AbortSignal, onProgress: OnProgress) => Promise<void>) => Promise<void>;
-  fail: (problem: Error) => void;
   stop: () => void;
 }
 
-export function useSending(): SendingState {
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Error | null>(null);
-  const [progress, setProgress] = useState<Progress | null>(null);
-  const under = useRef<AbortController | null>(null);
-  const stop = () => under.current?.abort();
-  useEffect(() => stop, []);
-  const send: SendingState["send"] = async (act) => {
-    if (under.current) return;
-    const mine = new AbortController();
-    under.current = mine;
-    setBusy(true);
-    setProblem(null);
-    setProgress(null);
+function sender(): Sender {
+  const isBusy = signal(false);
+  const problem = signal<Error | null>(null);
+  const progress = signal<Progress | null>(null);
+  let under: AbortController | null = null;
+  const send: Sender["send"] = async (act) => {
+    if (under) return;
+    const mine = (under = new AbortController());
+    isBusy.value = true;
+    problem.value = progress.value = null;
     try {
-      await act(mine.signal, setProgress);
+      await act(mine.signal, (now) => {
+        progress.value = now;
+      });
     } catch (failure) {
-      if (!mine.signal.aborted) setProblem(failure as Error);
+      if (!mine.signal.aborted) problem.value = failure as Error;
     } finally {
-      under.current = null;
-      setBusy(false);
+      under = null;
+      isBusy.value = false;
     }
   };
-  return { isBusy, problem, progress, send, fail: setProblem, stop };
+  const stop = () => {
+    under?.abort();
+    problem.value = null;
+  };
+  return { isBusy, problem, progress, send, stop };
 }
 
-export function Sending({ state: { isBusy, progress, stop } }: { state: SendingState }) {
-  if (!isBusy || !progress) return null;
-  const { sent_bytes, all_bytes, isAway } = progress;
-  const told = train.data.sending(bytes(sent_bytes), bytes(all_bytes));
+export const codeSender = sender();
+export const dataSender = sender();
+export const stopSending = () => [codeSender, dataSender].forEach((each) => each.stop());
+
+function told({ phase, done_bytes, all_bytes, isAway }: Progress): string {
+  const far = train.sending[phase](bytes(done_bytes), bytes(all_bytes));
+  return isAway ? train.sending.away(far) : far;
+}
+
+// For the other steps: that it goes on.
+export function sendingNow(): string {
+  const busy = [codeSender, dataSender].find((each) => each.isBusy.value);
+  return busy?.progress.value ? told(busy.progress.value) : "";
+}
+
+export function Sending({ of: { isBusy, progress, stop } }: { of: Sender }) {
+  if (!isBusy.value || !progress.value) return null;
+  const { done_bytes, all_bytes } = progress.value;
+  const words = told(progress.value);
   return (
     <div class="sending" role="status">
-      <Bar share={sent_bytes / all_bytes} label={told} />
-      <small class="faint">{isAway ? train.data.away(told) : told}</small>{" "}
-      <Button kind="link" onClick={stop}>{train.data.stop}</Button>
+      <Bar share={all_bytes > 0 ? done_bytes / all_bytes : 0} label={words} />
+      <small class="faint">{words}</small>{" "}
+      <Button kind="link" onClick={stop}>{train.sending.stop}</Button>
     </div>
   );
 }

@@ -1,9 +1,8 @@
-// What is sent as what: code as an archive, a table's parts as records.
+// What is sent as what: code as an archive, data as they are.
 import { train as words } from "../../text/en";
 import { store, type OnProgress } from "./chunks";
-import type { Input, Sent } from "./draft";
+import type { Input, Raw, Sent } from "./draft";
 import type { Picked } from "./drop";
-import type { Part } from "./parts";
 import { tarOf } from "./tar";
 
 const CODE_BYTES_MAX = 2 ** 30;
@@ -30,34 +29,26 @@ export async function sendCode(picked: Picked[], signal: AbortSignal, onProgress
   return { name: paths.join(", ").slice(0, 200), by: "", inputs, train: {}, rows: paths.length, bytes: bytes.size, ...files };
 }
 
-export async function sendParts(parts: Part[], signal: AbortSignal, onProgress: OnProgress): Promise<Input[]> {
-  const inputs: Input[] = [];
-  for (const { name, split, bytes, ...part } of parts)
-    inputs.push({ name, split, ...(await store({ ...part, bytes: new Blob([bytes]) }, signal, onProgress)) });
-  return inputs;
+const typeOf = (name: string) =>
+  isArchive(name) ? "application/x-tar" : /\.zip$/i.test(name) ? "application/zip" : "application/octet-stream";
+
+export interface Packed {
+  name: string;
+  mediaType: string;
+  bytes: Blob;
+  of: string;
 }
 
-// The text of a file, as it is or by gzip.
-export async function textOf(file: File, bytesMax: number): Promise<string> {
-  const magic = new Uint8Array(await file.slice(0, 2).arrayBuffer());
-  const isGzip = magic[0] === 0x1f && magic[1] === 0x8b;
-  const stream = isGzip ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  const reader = stream.getReader();
-  let text = "";
-  let bytes = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return text + decoder.decode();
-    bytes += value.length;
-    if (bytes > bytesMax) {
-      await reader.cancel();
-      throw new Error(words.table.large);
-    }
-    try {
-      text += decoder.decode(value, { stream: true });
-    } catch {
-      throw new Error(words.table.notText);
-    }
-  }
+// One file or archive goes as it is; several, and folders, in an archive that is made here.
+export function pack(picked: Picked[], folder: string): Packed {
+  const [first] = picked;
+  const isOne = picked.length === 1 && !first!.path.includes("/");
+  const name = isOne ? first!.path : `${folder || words.data.folder}.tar`;
+  return { name, mediaType: typeOf(name), bytes: isOne ? first!.file : tarOf(picked), of: identity(picked) };
+}
+
+export async function sendPacked(packed: Packed, signal: AbortSignal, onProgress: OnProgress): Promise<Raw> {
+  if (packed.bytes.size === 0) throw new Error(words.code.empty);
+  const { manifest } = await store(packed, signal, onProgress);
+  return { name: packed.name, manifest, bytes: packed.bytes.size };
 }

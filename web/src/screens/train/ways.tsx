@@ -15,11 +15,12 @@ interface WaysProps<Value extends string> {
   ways: readonly Way<Value>[];
   onValue: (value: Value) => void;
   isNarrow?: boolean; // many of them, with few words each
+  isFour?: boolean;
 }
 
-export function Ways<Value extends string>({ label, name, value, ways, onValue, isNarrow }: WaysProps<Value>) {
+export function Ways<Value extends string>({ label, name, value, ways, onValue, isNarrow, isFour }: WaysProps<Value>) {
   return (
-    <fieldset class={`ways-of${isNarrow ? " narrow" : ""}`}>
+    <fieldset class={`ways-of${isNarrow ? " narrow" : ""}${isFour ? " four" : ""}`}>
       <legend>{label}</legend>
       {ways.map((way) => (
         <label key={way.value} class={`way${way.value === value ? " chosen" : ""}${way.isDisabled ? " disabled" : ""}`}>

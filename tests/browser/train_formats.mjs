@@ -1,0 +1,102 @@
+// Trains with data of one's own in several forms: sparse lines, arrays, a folder of images and the same as a zip file, texts.
+// The market restarts while it reads one of them, and cannot fetch what lies at an address that is none.
+//
+//   node train_formats.mjs URL_WITH_CODE SCREENSHOT_FOLDER DATA
+import { browse } from "./kit.mjs";
+
+const [url, folder, data] = process.argv.slice(2);
+const { origin } = new URL(url);
+
+await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush }) => {
+  const to = async (name) => {
+    await page.click(`.steps a:has-text('${name}')`);
+    await page.waitForSelector(`.steps a[aria-current=step]:has-text('${name}')`);
+  };
+  const begin = async (model, epochs, source = "upload") => {
+    await page.goto(`${origin}/#/train`);
+    await page.waitForSelector("input[name=name]");
+    await page.click(`label.way:has(input[value='${model}'])`);
+    await page.fill("input[name=epochs]", epochs);
+    await to("Data");
+    await page.click(`label.way:has(input[value=${source}])`);
+  };
+  const chooseFile = async (name) => {
+    await page.locator("input[type=file]").first().setInputFiles(`${data}/${name}`);
+    await page.waitForSelector(`p:has-text('${name}')`);
+  };
+  const read = async () => {
+    await page.click(".card > button.primary");
+    await page.waitForSelector(".sent:has-text('records')");
+    return page.locator(".sent").textContent();
+  };
+  const submit = async () => {
+    await to("Machines");
+    await page.fill("input[name=cpus]", "0.1");
+    await page.fill("input[name=memory]", "0.2");
+    await page.fill("input[name=longest]", "5m");
+    await to("Check");
+    await page.waitForSelector("button:has-text('Submit the job'):not([disabled])");
+    await page.click("button:has-text('Submit the job')");
+    await until(() => /^#\/jobs\/\d+/.test(location.hash));
+    const job = Number(/\d+/.exec(new URL(page.url()).hash)[0]);
+    await page.waitForSelector(".state.succeeded, .state.failed", { timeout: 120_000 });
+    return job;
+  };
+  seen.asked = 0;
+  page.on("request", (request) => {
+    if (request.method() === "POST" && request.url().endsWith("/v1/imports")) seen.asked++;
+  });
+  await page.goto(url);
+  await page.waitForSelector("h1:text('Dashboard')");
+
+  // Sparse lines; the market forgets that it reads them.
+  await begin("svm", "20");
+  await chooseFile("rows.libsvm");
+  await page.waitForSelector("p:has-text('It looks like sparse rows')");
+  let isFirst = true;
+  await page.route("**/v1/imports/*", async (route) => {
+    if (isFirst && route.request().method() === "GET") {
+      isFirst = false;
+      await step("restart");
+    }
+    await route.continue();
+  });
+  seen.sparseRead = await read();
+  await page.unroute("**/v1/imports/*");
+  await page.waitForSelector(".live.live");
+  seen.askedOfSparse = seen.asked;
+  forgive();
+  seen.sparse = await submit();
+
+  // Arrays, read again in another way without being sent again.
+  await begin("mlp", "15");
+  await chooseFile("arrays.npz");
+  seen.arraysRead = await read();
+  await page.click("summary:has-text('More about reading')");
+  await page.fill("input[name='train.read.label_skew']", "0.5");
+  await page.waitForSelector(".sent:has-text('read again')");
+  await hush();
+  await look("train-reading");
+  const asked = seen.asked;
+  await read();
+  seen.askedAgain = seen.asked - asked;
+  seen.arrays = await submit();
+
+  // A folder of images, and the same as a zip file.
+  await begin("logistic", "30");
+  await page.locator("input[type=file]").nth(1).setInputFiles(`${data}/shapes`);
+  await page.waitForSelector("p:has-text('shapes.tar')");
+  seen.imagesRead = await read();
+  await hush();
+  await look("train-images");
+  seen.images = await submit();
+  await begin("logistic", "30");
+  await chooseFile("shapes.zip");
+  seen.zipRead = await read();
+
+  // Running text, and something that is nothing.
+  await begin("char-lstm", "1");
+  await chooseFile("plays.txt");
+  seen.textRead = await read();
+  await chooseFile("noise.bin").catch(() => undefined);
+});
