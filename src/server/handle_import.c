@@ -16,7 +16,7 @@
 /* ---- Asking for one -------------------------------------------------------------------------- */
 
 struct import_body {
-    struct text files, name, url, sha256;
+    struct text files, name, url, sha256, peer;
     struct text secrets, train; /* JSON */
 };
 static const struct json_field import_fields[] = {
@@ -24,6 +24,7 @@ static const struct json_field import_fields[] = {
     {"name", JSON_TEXT, offsetof(struct import_body, name)},
     {"url", JSON_TEXT, offsetof(struct import_body, url), .size_max = 4096},
     {"sha256", JSON_TEXT, offsetof(struct import_body, sha256)},
+    {"peer", JSON_TEXT, offsetof(struct import_body, peer), .size_max = 256},
     {"secrets", JSON_ANY, offsetof(struct import_body, secrets)},
     {"train", JSON_ANY, offsetof(struct import_body, train), .is_required = true},
 };
@@ -44,6 +45,11 @@ static int write_spec(struct arena *arena, const struct import_body *body, struc
     const struct text fields = text_trim((struct text){train.data + 1, train.size - 2});
     json_writer_init(&writer, &json);
     buffer_append_string(&json, "{\"name\":\"import\",\"train\":{\"data\":");
+    if (body->peer.size) {
+        json_string(&writer, arena_format(arena, "peer://" TEXT_FORMAT, TEXT_ARGS(body->peer)));
+        buffer_append_string(&json, ",\"test\":");
+        json_writer_init(&writer, &json); /* the comma is there */
+    }
     json_text(&writer,
               job_data_name(text_of(arena_format(arena, "./" TEXT_FORMAT, TEXT_ARGS(body->name)))));
     buffer_append_format(&json, "%s" TEXT_FORMAT "}}", fields.size ? "," : "", TEXT_ARGS(fields));
@@ -61,8 +67,10 @@ static int write_spec(struct arena *arena, const struct import_body *body, struc
 static int read_wish(struct call *call, const struct import_body *body,
                      struct import_wish *out_wish, struct error *error)
 {
-    *out_wish = (struct import_wish){
-        .account = call->caller.account, .name = body->name, .has_key = call->has_key};
+    *out_wish = (struct import_wish){.account = call->caller.account,
+                                     .name = body->name,
+                                     .is_peer = body->peer.size > 0,
+                                     .has_key = call->has_key};
     memcpy(out_wish->key_hash, call->key_hash, sizeof(out_wish->key_hash));
     memcpy(out_wish->request_hash, call->request_hash, sizeof(out_wish->request_hash));
     if (!body->files.size)

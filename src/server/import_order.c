@@ -173,7 +173,7 @@ static void read_it(struct import_order *order)
 
 static int look_at_product(struct import_order *order, struct error *error)
 {
-    return import_product_read(&order->product, path_in(order, "work/out"),
+    return import_product_read(&order->product, path_in(order, "work/out"), order->wish.is_peer,
                                IMPORT_DISK_TIMES * imports_size_max(order->imports), error);
 }
 
@@ -295,7 +295,7 @@ static void write_product(struct json_writer *writer, const struct import_produc
     json_field_u64(writer, "test_records", product->inputs[DATASET_TEST_IMAGES].records);
     json_key(writer, "inputs");
     json_array_begin(writer);
-    for (size_t i = 0; i < product->input_count; i++)
+    for (size_t i = product->input_first; i < JOB_PARTS_MAX; i++)
         write_input(writer, &product->inputs[i]);
     json_array_end(writer);
     json_key(writer, "train");

@@ -133,31 +133,31 @@ static int describe_all(struct import_product *product, struct error *error)
     for (size_t i = 0; i < JOB_PARTS_MAX; i++)
         chunk_max += pack_chunk_count(product->files[i].bytes.size) + 1;
     product->chunks = arena_alloc(product->arena, chunk_max * sizeof(*product->chunks));
-    for (size_t i = 0; i < JOB_PARTS_MAX; i++) {
+    for (size_t i = product->input_first; i < JOB_PARTS_MAX; i++) {
         struct import_file *file = &product->files[i];
         struct job_part part;
         if (i == DATASET_PART_COUNT)
-            part = job_part_of_columns(file->bytes, /* is_shared= */ false);
+            part = job_part_of_columns(file->bytes, /* is_shared= */ product->input_first > 0);
         else if (job_part_of_idx((enum dataset_part)i, file->bytes, &part, error) < 0)
             return error_wrap(error, "what was read: %s", dataset_part_name((enum dataset_part)i));
         if (describe_part(product, &part, file, &product->inputs[i], error) < 0)
             return -1;
-        product->input_count++;
     }
     return check_counts(product, error);
 }
 
-int import_product_read(struct import_product *product, const char *folder, uint64_t bytes_max,
-                        struct error *error)
+int import_product_read(struct import_product *product, const char *folder, bool is_peer,
+                        uint64_t bytes_max, struct error *error)
 {
     struct import_file job = {0};
-    *product = (struct import_product){.arena = arena_new(0)};
+    *product = (struct import_product){.arena = arena_new(0),
+                                       .input_first = is_peer ? DATASET_TEST_IMAGES : 0};
     product->files = arena_alloc(product->arena, JOB_PARTS_MAX * sizeof(*product->files));
     memset(product->files, 0, JOB_PARTS_MAX * sizeof(*product->files));
     AUTO_FD int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder_fd < 0)
         return error_set_errno(error, errno, "open what was read");
-    for (size_t i = 0; i < JOB_PARTS_MAX; i++) {
+    for (size_t i = product->input_first; i < JOB_PARTS_MAX; i++) {
         const char *name =
             i < DATASET_PART_COUNT ? dataset_part_name((enum dataset_part)i) : JOB_PART_COLUMNS;
         if (map_file(folder_fd, name, &bytes_max, &product->files[i], error) < 0)
@@ -186,7 +186,7 @@ static int keep_file(const struct import_file *file, struct blob_store *blobs,
 int import_product_keep(const struct import_product *product, struct blob_store *blobs,
                         const struct import_progress *progress, struct error *error)
 {
-    for (size_t i = 0; i < product->input_count; i++)
+    for (size_t i = product->input_first; i < JOB_PARTS_MAX; i++)
         if (keep_file(&product->files[i], blobs, progress, error) < 0)
             return error_wrap(error, "store the records");
     return 0;

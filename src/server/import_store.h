@@ -31,7 +31,7 @@ struct import_product {
     struct arena *arena;
     struct job_train train; /* with the shape */
     struct job_input inputs[JOB_PARTS_MAX];
-    size_t input_count;
+    size_t input_first; /* of data at lenders the test is the first: those before are empty */
     struct holdings_chunk *chunks; /* with the manifests */
     size_t chunk_count;
     struct import_file *files;
@@ -39,7 +39,7 @@ struct import_product {
 
 /* Looks at what lies in the folder, in whole at most `bytes_max`, and reckons the hashes; nothing
  * is stored yet. On failure too the caller calls import_product_done. */
-MUST_CHECK int import_product_read(struct import_product *product, const char *folder,
+MUST_CHECK int import_product_read(struct import_product *product, const char *folder, bool is_peer,
                                    uint64_t bytes_max, struct error *error);
 /* Puts it into the store. */
 MUST_CHECK int import_product_keep(const struct import_product *product, struct blob_store *blobs,

@@ -71,7 +71,8 @@ static void scene_done(struct scene *scene)
 static int read_product(struct scene *scene, uint64_t bytes_max)
 {
     import_product_done(&scene->product);
-    return import_product_read(&scene->product, scene->folder, bytes_max, &error);
+    return import_product_read(&scene->product, scene->folder, /* is_peer= */ false, bytes_max,
+                               &error);
 }
 
 TEST(what_was_read_becomes_the_inputs_of_a_job)
@@ -80,7 +81,7 @@ TEST(what_was_read_becomes_the_inputs_of_a_job)
     scene_init(&scene);
     const struct import_product *product = &scene.product;
     ASSERT_OK(read_product(&scene, BYTES_MAX));
-    assert_int_equal(product->input_count, JOB_PARTS_MAX);
+    assert_int_equal(product->input_first, 0);
     assert_int_equal(product->inputs[0].records, 3);
     assert_int_equal(product->inputs[2].records, 1);
     assert_int_equal(product->train.features, 2);
@@ -97,6 +98,23 @@ TEST(what_was_read_becomes_the_inputs_of_a_job)
     memcpy(hash.bytes, product->inputs[0].manifest, sizeof(hash.bytes));
     ASSERT_OK(manifest_get(scene.arena, scene.blobs, &hash, &manifest, &error));
     assert_int_equal(manifest.record_bytes, 2);
+}
+
+TEST(of_data_at_lenders_only_the_test_is_taken)
+{
+    AUTO_SCENE struct scene scene;
+    scene_init(&scene);
+    const struct import_product *product = &scene.product;
+    import_product_done(&scene.product);
+    ASSERT_OK(import_product_read(&scene.product, scene.folder, /* is_peer= */ true, BYTES_MAX,
+                                  &error));
+    assert_int_equal(product->input_first, DATASET_TEST_IMAGES);
+    assert_int_equal(product->inputs[DATASET_TRAIN_IMAGES].records, 0);
+    assert_int_equal(product->inputs[DATASET_TEST_IMAGES].records, 1);
+    assert_int_equal(product->inputs[DATASET_PART_COUNT].split, JOB_SPLIT_ALL);
+    assert_int_equal(product->chunk_count, 2 * 3);
+    ASSERT_OK(import_product_keep(product, scene.blobs, &scene.progress, &error));
+    assert_int_equal(blob_store_count(scene.blobs), 2 * 3);
 }
 
 TEST(what_a_reader_should_not_have_left_is_refused)
@@ -159,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_read_becomes_the_inputs_of_a_job),
+        cmocka_unit_test(of_data_at_lenders_only_the_test_is_taken),
         cmocka_unit_test(what_a_reader_should_not_have_left_is_refused),
         cmocka_unit_test(links_pipes_and_folders_are_no_files),
         cmocka_unit_test(what_was_sent_is_laid_out_unless_it_is_stopped),

@@ -48,6 +48,7 @@ struct import_wish {
     struct text name;          /* of the file, without a folder: import_name_check */
     struct text spec;          /* JSON of the job to be, without its inputs */
     struct blob_hash manifest; /* of what was sent */
+    bool is_peer;              /* it tests what is learnt from data that lie at lenders */
     /* The same key and request again is the same import. */
     bool has_key;
     uint8_t key_hash[KEYS_HASH_SIZE], request_hash[KEYS_HASH_SIZE];

@@ -89,5 +89,6 @@ def test_data_of_many_forms_are_read_by_the_market_and_trained(tmp_path):
     assert jobs["arrays"]["spec"]["train"]["read"]["label_skew"] == 0.5
     assert "120 records" in seen["imagesRead"] and "120 records" in seen["zipRead"]
     assert jobs["images"]["spec"]["train"]["classes"] == 3 and jobs["images"]["spec"]["train"]["height"] == 12
-    assert "records" in seen["textRead"]
+    assert "records" in seen["textRead"] and "noise.bin" in seen["noise"]
+    assert "Begin with" in seen["noAddress"] and len(seen["address"]) > 20 and not seen["kept"]
     assert_clean(seen)

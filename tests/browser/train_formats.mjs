@@ -98,5 +98,23 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await begin("char-lstm", "1");
   await chooseFile("plays.txt");
   seen.textRead = await read();
-  await chooseFile("noise.bin").catch(() => undefined);
+  await page.locator("input[type=file]").first().setInputFiles(`${data}/noise.bin`);
+  await page.waitForSelector(".drop [role=alert]");
+  seen.noise = await page.locator(".drop [role=alert]").textContent();
+
+  // What lies at an address: one that is none, and one where nobody answers.
+  await page.click("label.way:has(input[value=url])");
+  await page.fill("input[name=url]", "<b>rows</b>.csv");
+  await page.waitForSelector(".field:has(input[name=url]) [role=alert]");
+  seen.noAddress = await page.locator(".field:has(input[name=url]) [role=alert]").textContent();
+  await page.fill("input[name=url]", "s3://bucket/rows.csv");
+  await page.waitForSelector("input[name=AWS_SECRET_ACCESS_KEY]");
+  await page.fill("input[name=AWS_SECRET_ACCESS_KEY]", "not to be kept");
+  seen.kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }).includes("not to be kept"));
+  await page.fill("input[name=url]", "https://127.0.0.1:9/rows.csv");
+  await page.click("button:has-text('Fetch and read it')");
+  await page.waitForSelector(".field:has(input[name=url]) [role=alert]");
+  seen.address = await page.locator(".field:has(input[name=url]) [role=alert]").textContent();
+  await look("train-address");
+  forgive();
 });

@@ -178,6 +178,19 @@ def test_arrays_sparse_rows_and_texts_are_read(ann):
     assert read["train"]["vocabulary"] > 2
 
 
+def test_the_test_of_data_at_lenders_is_read_whole(ann):
+    asked = {"files": ann.send(table()), "name": "own.csv", "train": LOGISTIC}
+    answer = ann.market.post("/v1/imports", {**asked, "peer": "ward"}, ann.token)
+    assert answer.status == 201, answer
+    read = ann.end_of(answer.json["id"])
+    assert read["state"] == "ready" and (read["records"], read["test_records"]) == (0, 60)
+    assert [(each["name"], each["split"]) for each in read["inputs"]] == [
+        ("test-images", "test"), ("test-labels", "test"), ("columns", "all")]
+    assert read["train"]["data"] == "peer://ward" and read["train"]["classes"] == 2
+    refused = ann.market.post("/v1/imports", {**asked, "peer": "no label"}, ann.token)
+    assert refused.status == 400 and "train.data" in refused.json["detail"]
+
+
 @pytest.mark.parametrize("pack, name, media_type", [
     (lambda files: tar(files), "shades.tar", "application/x-tar"),
     (lambda files: tar(files, "w:gz"), "shades", "application/x-tar"),

@@ -147,12 +147,21 @@ function layerOf(layer: Layer): Json {
 const isReading = (path: string) => groups.reading.some((group) => isOffered(group, path));
 const readingOf = (draft: Draft) => Object.entries(draft.more).filter(([path]) => isReading(path)).sort();
 
+// What is told where nobody says: docs/data.md, "What is told". Another model of the same kind needs nothing read again.
+const numberModels = ["linear", "lstm-forecast", "gru-forecast"];
+function toldOf({ more, kind, model, loss }: Draft): string {
+  if (more["train.predict"]) return more["train.predict"];
+  if (kind === "model" && model === "char-lstm") return "next";
+  const isNumber = loss ? loss === "mse" : kind === "model" && numberModels.includes(model);
+  return isNumber ? "number" : "class";
+}
+
 // What is read and how, as far as the result depends on it.
 export function readBy(draft: Draft): string {
   if (draft.source === "catalogue") return JSON.stringify(["catalogue", draft.dataset]);
   const what = draft.source === "url" ? [draft.url.trim(), draft.sha256.trim()] : [draft.raw?.manifest ?? "", draft.file];
-  const byModel = draft.more["train.predict"] ? [] : [draft.kind === "model" ? draft.model : "", draft.loss];
-  return JSON.stringify([draft.source === "peer", what, readingOf(draft), draft.more["train.seed"] ?? "", byModel]);
+  const reading = readingOf(draft).filter(([path]) => path !== "train.predict");
+  return JSON.stringify([draft.source === "peer", what, reading, toldOf(draft), draft.more["train.seed"] ?? ""]);
 }
 
 export const isSent = (draft: Draft) => draft.sent !== null && draft.sent.by === readBy(draft);
