@@ -87,6 +87,8 @@ def test_data_of_many_forms_are_read_by_the_market_and_trained(tmp_path):
     assert seen["askedOfSparse"] == 2, "a market that forgot is asked once more"
     assert "300 records" in seen["arraysRead"] and seen["askedAgain"] == 1
     assert jobs["arrays"]["spec"]["train"]["read"]["label_skew"] == 0.5
+    # A chunk and a manifest; then the chunk is still there, and the manifest is what says so.
+    assert seen["chunksAgain"] == 3, seen["chunksAgain"]
     assert "120 records" in seen["imagesRead"] and "120 records" in seen["zipRead"]
     assert jobs["images"]["spec"]["train"]["classes"] == 3 and jobs["images"]["spec"]["train"]["height"] == 12
     assert "records" in seen["textRead"] and "noise.bin" in seen["noise"]

@@ -42,9 +42,10 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
     await page.waitForSelector(".state.succeeded, .state.failed", { timeout: 120_000 });
     return job;
   };
-  seen.asked = 0;
+  seen.asked = seen.chunks = 0;
   page.on("request", (request) => {
     if (request.method() === "POST" && request.url().endsWith("/v1/imports")) seen.asked++;
+    if (request.method() === "POST" && request.url().endsWith("/v1/chunks")) seen.chunks++;
   });
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
@@ -72,6 +73,8 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await begin("mlp", "15");
   await chooseFile("arrays.npz");
   seen.arraysRead = await read();
+  await page.reload();
+  await page.waitForSelector("p:has-text('It looks like NumPy arrays')");
   await page.click("summary:has-text('More about reading')");
   await page.fill("input[name='train.read.label_skew']", "0.5");
   await page.waitForSelector(".sent:has-text('read again')");
@@ -90,9 +93,21 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await hush();
   await look("train-images");
   seen.images = await submit();
+  // What was sent is gone: it is sent once more.
   await begin("logistic", "30");
   await chooseFile("shapes.zip");
+  let isGone = true;
+  await page.route("**/v1/imports", async (route) => {
+    if (!isGone) return route.continue();
+    isGone = false;
+    const problem = { type: "about:blank", title: "Not Found", status: 404, detail: "what was sent is not here", code: "not_found" };
+    await route.fulfill({ status: 404, contentType: "application/problem+json", body: JSON.stringify(problem) });
+  });
+  const sentBefore = seen.chunks;
   seen.zipRead = await read();
+  seen.chunksAgain = seen.chunks - sentBefore;
+  await page.unroute("**/v1/imports");
+  forgive();
 
   // Running text, and something that is nothing.
   await begin("char-lstm", "1");
@@ -115,6 +130,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await page.click("button:has-text('Fetch and read it')");
   await page.waitForSelector(".field:has(input[name=url]) [role=alert]");
   seen.address = await page.locator(".field:has(input[name=url]) [role=alert]").textContent();
+  await hush();
   await look("train-address");
   forgive();
 });

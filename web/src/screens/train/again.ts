@@ -35,10 +35,8 @@ function startOf(words: string): Pick<Draft, "start" | "before"> {
   return { start: way === "by" ? "by" : way ? "cheapest" : "now", before: isPast || !way ? emptyDraft().before : localMinute(at_ms) };
 }
 
-function sentOf(name: string, inputs: Input[], train: Json): Sent | null {
-  const rows = Math.max(0, ...inputs.filter((input) => input.name.endsWith("-images")).map((input) => input.records));
-  return inputs.length ? { name, by: "", inputs, train, rows, bytes: 0 } : null;
-}
+const sentOf = (name: string, inputs: Input[], train: Json): Sent | null =>
+  inputs.length ? { name, by: "", inputs, train, rows: 0, bytes: 0 } : null;
 
 function dataOf(train: Json, inputs: Input[]): Partial<Draft> {
   const { data, test } = take(train, "data", "test");

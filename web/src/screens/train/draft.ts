@@ -1,4 +1,5 @@
 // What is typed in the wizard, and the job file it makes. Everything typed stays text: the market says what is wrong with it.
+import type { Schemas } from "../../api/client";
 import { train as texts } from "../../text/en";
 
 export type Json = Record<string, unknown>;
@@ -24,7 +25,7 @@ export interface Sent {
   by: string; // what was read, and how: another way has it read again
   inputs: Input[];
   train: Json; // features, classes …
-  rows: number;
+  rows: number; // 0: it is an earlier job's
   bytes: number;
   files?: string[]; // the first of them, of code
 }
@@ -35,6 +36,8 @@ export interface Raw {
   manifest: string;
   bytes: number;
 }
+
+export type Look = Schemas["FileLook"];
 
 export interface Draft {
   name: string;
@@ -59,6 +62,7 @@ export interface Draft {
   source: "catalogue" | "upload" | "url" | "peer";
   dataset: string;
   file: string; // that was chosen here
+  look: Look | null; // its first rows
   raw: Raw | null; // what the market has of it
   url: string;
   sha256: string;
@@ -99,7 +103,7 @@ export function emptyDraft(): Draft {
     name: "", kind: "model", model: "lenet5", layers: [{ type: "dense", values: {} }], loss: "",
     optimizer: "sgd", rate: "0.01", momentum: "0.9", decay: "0", batch: "32", epochs: "5", accuracy: "",
     runtime: "command", main: "", run: "", setup: "", envs: "", network: "", code: null,
-    source: "catalogue", dataset: "fashion-mnist", file: "", raw: null, url: "", sha256: "", sent: null, importing: null, peer: "",
+    source: "catalogue", dataset: "fashion-mnist", file: "", look: null, raw: null, url: "", sha256: "", sent: null, importing: null, peer: "",
     workers: "1", workersMost: "", cpus: "0.25", canHaveMoreCpus: true, memory: "0.25", canHaveMoreMemory: true,
     disk: "1", gpus: "", policy: "auto", servers: "1", hasReplica: false,
     longest: "1h", expected: "", cost: "",

@@ -2,16 +2,18 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { postPlain } from "../../api/client";
+import { Problem } from "../../api/problem";
 import { bytes, number } from "../../core/format";
 import { train } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field } from "../../ui/field";
 import { Card } from "../../ui/parts";
+import type { OnProgress } from "./chunks";
 import { Drop, type Picked } from "./drop";
-import { isSent, readBy, trainToRead, type Draft, type Input } from "./draft";
+import { isSent, readBy, trainToRead, type Draft, type Input, type Look } from "./draft";
 import { importData, type ImportWish } from "./imports";
 import type { StepProps } from "./index";
-import { Preview, ReadingFields, type Look } from "./reading";
+import { Preview, ReadingFields, SHOWN_COLUMNS } from "./reading";
 import { dataSender, Sending } from "./sending";
 import { pack, sendPacked, type Packed } from "./upload";
 
@@ -19,7 +21,7 @@ const words = train.own;
 const LOOK_BYTES = 256 << 10;
 
 // What was chosen last: its bytes cannot be kept over a reload, and what opens a store must not be.
-const chosen = signal<{ packed: Packed; look: Look } | null>(null);
+const chosen = signal<Packed | null>(null);
 const secrets = signal<Record<string, string>>({});
 
 export function forgetData(): void {
@@ -28,33 +30,52 @@ export function forgetData(): void {
   secrets.value = {};
 }
 
-const lookAt = ({ name, bytes: all }: Packed, signal: AbortSignal) =>
-  postPlain("/v1/imports/look", { body: all.slice(0, LOOK_BYTES), type: "application/octet-stream", query: { name } }, signal);
+async function lookAt({ name, bytes: all }: Packed, signal: AbortSignal): Promise<Look> {
+  const plain = { body: all.slice(0, LOOK_BYTES), type: "application/octet-stream", query: { name } };
+  const look = await postPlain("/v1/imports/look", plain, signal);
+  return { ...look, rows: look.rows.map((row) => row.slice(0, SHOWN_COLUMNS + 1)) }; // one more says that there are more
+}
 
 function wishOf(draft: Draft): ImportWish {
   const wanted = { train: trainToRead(draft), ...(draft.source === "peer" ? { peer: draft.peer.trim() } : {}) };
   if (draft.source !== "url") return { files: draft.raw!.manifest, name: draft.raw!.name, ...wanted };
   const sha256 = draft.sha256.trim();
-  const given = Object.fromEntries(Object.entries(secrets.value).filter(([, value]) => value));
+  const asked = words.secrets[draft.url.trim().split("://", 1)[0]!] ?? {};
+  const given = Object.fromEntries(Object.entries(secrets.value).filter(([name, value]) => value && name in asked));
   return { url: draft.url.trim(), ...(sha256 ? { sha256 } : {}), ...(Object.keys(given).length ? { secrets: given } : {}), ...wanted };
 }
 
-// Sends what is not at the market yet, and has it read. `known`: an import that is under way.
-function read({ now, change }: StepProps, known: number | null): Promise<void> {
+const nameOf = ({ source, url, file }: Draft) => (source === "url" ? url.trim() : file);
+
+// Has the market read what `now` says, or follows the import `known`.
+async function ask({ now, change }: StepProps, known: number | null, signal: AbortSignal, onProgress: OnProgress): Promise<void> {
+  const asked = now();
+  const by = readBy(asked);
+  const { inputs, train: shape, records, test_records } = await importData(
+    { wish: wishOf(asked), known, onId: (id) => change({ importing: { id, by } }) }, signal, onProgress,
+  ).finally(() => change({ importing: null }));
+  const rows = Number(records ?? 0) + Number(test_records ?? 0);
+  change({ sent: { name: nameOf(asked), by, inputs: (inputs ?? []) as Input[], train: shape ?? {}, rows, bytes: asked.raw?.bytes ?? 0 } });
+}
+
+// Sends what is not at the market, or not any more, and has it read.
+function read(props: StepProps, known: number | null): Promise<void> {
+  const { now, change } = props;
   return dataSender.send(async (signal, onProgress) => {
-    const { packed } = chosen.value ?? {};
-    if (now().source !== "url" && !now().raw && packed) {
-      const raw = await sendPacked(packed, signal, onProgress);
-      change({ raw });
+    const isOwn = now().source !== "url";
+    const send = async () => {
+      if (!chosen.value) throw new Error(words.stale);
+      change({ raw: await sendPacked(chosen.value, signal, onProgress) });
+    };
+    if (isOwn && !now().raw) await send();
+    try {
+      await ask(props, known, signal, onProgress);
+    } catch (failure) {
+      if (!(isOwn && failure instanceof Problem && failure.status === 404)) throw failure;
+      change({ raw: null });
+      await send();
+      await ask(props, null, signal, onProgress);
     }
-    const asked = now();
-    const by = readBy(asked);
-    const { inputs, train: shape, records, test_records } = await importData(
-      { wish: wishOf(asked), known, onId: (id) => change({ importing: { id, by } }) }, signal, onProgress,
-    ).finally(() => change({ importing: null }));
-    const rows = Number(records ?? 0) + Number(test_records ?? 0);
-    const name = asked.source === "url" ? asked.url.trim() : asked.file;
-    change({ sent: { name, by, inputs: (inputs ?? []) as Input[], train: shape ?? {}, rows, bytes: asked.raw?.bytes ?? 0 } });
   });
 }
 
@@ -71,23 +92,24 @@ function Told({ draft, isHere }: { draft: Draft; isHere: boolean }) {
   if (dataSender.isBusy.value) return null;
   const isOfNow = isSent(draft);
   const told = isOfNow
-    ? sent!.rows && sent!.bytes ? words.ready(sent!.name.slice(0, 100), number(sent!.rows)) : words.readyBefore(sent!.name.slice(0, 100))
-    : !isHere && draft.file ? words.stale : sent ? words.changed : "";
+    ? sent!.rows ? words.ready(sent!.name.slice(0, 100), number(sent!.rows)) : words.readyBefore(sent!.name.slice(0, 100))
+    : !isHere && draft.file ? words.stale : sent?.name === nameOf(draft) ? words.changed : "";
   return told ? <p class="sent" role="status">{told}</p> : null;
 }
 
 export function OwnFiles(props: StepProps) {
   const { draft, change, wrong } = props;
   const isPeer = draft.source === "peer";
-  const known = chosen.value?.packed.name === draft.file ? chosen.value : null;
+  const known = chosen.value?.name === draft.file ? chosen.value : null;
   const isHere = known !== null || draft.raw !== null;
+  const size = known?.bytes.size ?? draft.raw?.bytes ?? 0;
   useUnderWay(props);
   const choose = (picked: Picked[], folder: string) => void dataSender.send(async (signal) => {
     const packed = pack(picked, folder);
     const look = await lookAt(packed, signal);
-    chosen.value = { packed, look };
+    chosen.value = packed;
     const { "train.label": label = "", ...more } = props.now().more;
-    change({ file: packed.name, raw: null, sent: null, more: look.columns.includes(label) ? { ...more, "train.label": label } : more });
+    change({ file: packed.name, look, raw: null, sent: null, more: look.columns.includes(label) ? { ...more, "train.label": label } : more });
   });
   const problem = dataSender.problem.value?.message;
   return (
@@ -96,9 +118,9 @@ export function OwnFiles(props: StepProps) {
       <Drop label={isPeer ? words.test : words.file} words={words.drop} choose={words.choose} chooseFolder={words.chooseFolder} hint={words.fileHint}
         isDisabled={dataSender.isBusy.value} onPicked={choose} onFailure={(failure) => { dataSender.problem.value = failure; }}
         error={problem || (isHere || isSent(draft) ? "" : wrong("train.data") || wrong("train.test"))} />
-      {known && <p><strong>{words.chosen(known.packed.name.slice(0, 100), bytes(known.packed.bytes.size))}</strong></p>}
-      {known && <Preview look={known.look} />}
-      {(isHere || draft.sent) && <ReadingFields {...props} look={known?.look ?? null} />}
+      {isHere && <p><strong>{words.chosen(draft.file.slice(0, 100), bytes(size))}</strong></p>}
+      {isHere && draft.look && <Preview look={draft.look} />}
+      {(isHere || draft.sent) && <ReadingFields {...props} look={isHere ? draft.look : null} />}
       <Sending of={dataSender} />
       <Told draft={draft} isHere={isHere} />
       {isHere && !isSent(draft) && (
@@ -112,20 +134,21 @@ export function AtAddress(props: StepProps) {
   const { draft, change, wrong } = props;
   useUnderWay(props);
   const secret = (name: string, label: string) => (
-    <Field label={label} value={secrets.value[name] ?? ""} native={{ name, type: "password", autocomplete: "off" }}
+    <Field label={label} value={secrets.value[name] ?? ""} native={{ name, type: /KEY|TOKEN/.test(name) ? "password" : "text", autocomplete: "off" }}
       onValue={(value) => { secrets.value = { ...secrets.value, [name]: value }; }} />
   );
   const problem = dataSender.problem.value?.message;
   const url = draft.url.trim();
+  const asked = words.secrets[url.split("://", 1)[0]!];
   const isKnown = /^(https?|s3|hdfs):\/\/./.test(url);
   return (
     <Card>
       <Field label={words.url} hint={words.urlHint} value={draft.url} native={{ name: "url", autocomplete: "off", inputMode: "url" }}
         error={problem || (url && !isKnown ? words.noScheme : isSent(draft) ? "" : wrong("train.data"))} onValue={(next) => change({ url: next })} />
-      {url.startsWith("s3://") && (
+      {asked && (
         <>
           <p class="faint">{words.secretsHint}</p>
-          <div class="grid">{Object.entries(words.secrets).map(([name, label]) => <div key={name}>{secret(name, label)}</div>)}</div>
+          <div class="grid">{Object.entries(asked).map(([name, label]) => <div key={name}>{secret(name, label)}</div>)}</div>
         </>
       )}
       <Field label={words.sha256} hint={words.sha256Hint} value={draft.sha256} native={{ name: "sha256", autocomplete: "off", spellcheck: false }}

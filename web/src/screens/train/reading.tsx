@@ -1,16 +1,13 @@
 // How data of one's own are read: what the first rows look like, what is to be told, and how to deal with the rest.
 import { train } from "../../text/en";
-import type { Schemas } from "../../api/client";
 import { Field, Select } from "../../ui/field";
-import { groups } from "./draft";
+import { groups, type Look } from "./draft";
 import type { StepProps } from "./index";
 import { More } from "./more";
 import { choicesOf, useSchema } from "./schema";
 
-export type Look = Schemas["FileLook"];
-
 const words = train.reading;
-const SHOWN_COLUMNS = 8;
+export const SHOWN_COLUMNS = 8;
 const SHOWN_LETTERS = 40;
 
 export function Preview({ look: { format, columns, rows } }: { look: Look }) {

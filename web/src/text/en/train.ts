@@ -159,13 +159,19 @@ export const train = {
     stale: "What you changed needs the file read again: choose it once more.",
     changed: "What you changed needs it read again.",
     url: "Address",
-    urlHint: "https://host/rows.csv, s3://bucket/key, hdfs://host/path. Whoever can read it without your sign-in.",
+    urlHint: "https://host/rows.csv, s3://bucket/key, hdfs://host/path: a file or an archive that the market can fetch.",
     noScheme: "Begin with https://, s3:// or hdfs://.",
     sha256: "SHA-256",
     sha256Hint: "Of the whole file, to be sure of it; may be left empty.",
     noHash: "64 digits from 0 to 9 and a to f.",
-    secretsHint: "The market needs these once, to fetch; it keeps them nowhere, and this page forgets them when it is loaded again.",
-    secrets: { AWS_ACCESS_KEY_ID: "Access key", AWS_SECRET_ACCESS_KEY: "Secret key", AWS_SESSION_TOKEN: "Session token, if any" } as Record<string, string>,
+    secretsHint: "May be left empty where everybody may read. The market needs these once, to fetch; it keeps them nowhere, and this page forgets them when it is loaded again.",
+    secrets: {
+      s3: {
+        AWS_ACCESS_KEY_ID: "Access key", AWS_SECRET_ACCESS_KEY: "Secret key", AWS_SESSION_TOKEN: "Session token, if any",
+        AWS_REGION: "Region, if not found out", AWS_ENDPOINT_URL: "Server, if not Amazon's",
+      },
+      hdfs: { HADOOP_USER_NAME: "User", WEBHDFS_DELEGATION_TOKEN: "Delegation token, if any" },
+    } as Record<string, Record<string, string>>,
   },
 
   reading: {
