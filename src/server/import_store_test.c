@@ -106,8 +106,8 @@ TEST(of_data_at_lenders_only_the_test_is_taken)
     scene_init(&scene);
     const struct import_product *product = &scene.product;
     import_product_done(&scene.product);
-    ASSERT_OK(import_product_read(&scene.product, scene.folder, /* is_peer= */ true, BYTES_MAX,
-                                  &error));
+    ASSERT_OK(
+        import_product_read(&scene.product, scene.folder, /* is_peer= */ true, BYTES_MAX, &error));
     assert_int_equal(product->input_first, DATASET_TEST_IMAGES);
     assert_int_equal(product->inputs[DATASET_TRAIN_IMAGES].records, 0);
     assert_int_equal(product->inputs[DATASET_TEST_IMAGES].records, 1);
