@@ -127,6 +127,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.click("[aria-label=Copy]");
   await page.waitForSelector(".toast:has-text('Copied')");
   seen.serve = await page.evaluate(() => navigator.clipboard.readText());
+  seen.commands = await page.locator(".copy pre").allTextContents();
   const model = await saved(() => page.click("a:has-text('Download model')"));
   seen.model = { name: model.name, size: model.text.length };
   seen.curves = await saved(() => page.click("a:has-text('TensorBoard')"));

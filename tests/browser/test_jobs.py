@@ -1,8 +1,14 @@
 """Jobs in a real browser: a list of them, one that waits, one that runs on while the market restarts, and its end."""
+import json
+import os
 import re
+import shlex
 import signal
+import subprocess
+import urllib.request
 
 from browsing import Walk, assert_clean, free_port, screens
+from serving import HUNG_S, PROGRAM
 from training import job_spec, running, wait_for
 
 WAITING = 27
@@ -25,6 +31,37 @@ def cancel_all(market, token, jobs):
     for job in jobs:
         if market.get(f"/v1/jobs/{job}", token).json["state"] == "pending":
             assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+
+
+def whole_log(market, token, job, rank):
+    text, offset = "", 0
+    while (part := market.get(f"/v1/jobs/{job}/logs?rank={rank}&offset={offset}", token).json)["next_offset"] > offset:
+        text, offset = text + part["text"], part["next_offset"]
+    return text
+
+
+def serve_as_told(market, token, folder, commands):
+    """Runs what the page says one should, at another port: what the model answers when it is asked what it takes."""
+    serve, describe, predict = commands
+    port = free_port()
+    environment = {**os.environ, "SOUK_TOKEN": token, "SOUK_SERVER": market.url, "SOUK_CONFIG_DIR": str(folder / "config"),
+                   "SOUK_MODEL_SERVE_LISTEN": f"127.0.0.1:{port}", "SOUK_JSON": "true",
+                   "PATH": f"{os.path.dirname(os.path.abspath(PROGRAM))}:{os.environ['PATH']}"}
+
+    def ask(command, body=None):
+        url = shlex.split(command)[-1].replace(":8501", f":{port}")
+        with urllib.request.urlopen(url, body, timeout=HUNG_S) as answer:
+            return json.load(answer)
+
+    with subprocess.Popen(["sh", "-c", serve], cwd=folder, env=environment, stdout=subprocess.PIPE,
+                          start_new_session=True) as process:
+        try:
+            ready = next(line for line in process.stdout if b'"port"' in line)  # after what was fetched
+            assert json.loads(ready)["port"] == port
+            shape = ask(describe)["metadata"]["signature_def"]["signature_def"]["serving_default"]["inputs"]
+            return shape, ask(predict, json.dumps({"instances": [[0] * 784]}).encode())
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
 
 
 def test_jobs_from_waiting_to_the_bill(tmp_path):
@@ -56,7 +93,8 @@ def test_jobs_from_waiting_to_the_bill(tmp_path):
         detail = market.get(f"/v1/jobs/{job}", token).json
         bill = market.get(f"/v1/jobs/{job}/bill", token).json
         entries = market.get(f"/v1/jobs/{job}/entries?limit=500", token).json["items"]
-        log = market.get(f"/v1/jobs/{job}/logs?rank=1", token).json["text"]
+        shape, told = serve_as_told(market, token, tmp_path, seen["commands"])
+        log = whole_log(market, token, job, 1)
     assert seen["name"].startswith(NAME), seen["name"]
     assert "asks for 5 machines" in seen["explain"] and "2 machines are left" in seen["explain"]
     assert seen["afterNo"] == "pending"
@@ -64,14 +102,16 @@ def test_jobs_from_waiting_to_the_bill(tmp_path):
     assert seen["isRefusedBefore"] and seen["typed"] == "7"
     assert until_ms - detail["started_ms"] > 7 * 60_000, "it was not extended"
     assert len(seen["lanes"]) == 2 and all(lane.startswith("computes ") for lane in seen["lanes"])
-    assert seen["log"]["name"] == f"job-{job}-1.log" and seen["log"]["text"] == log
+    assert seen["log"]["name"] == f"job-{job}-1.log" and log.startswith(seen["log"]["text"]) and "worker_ready" in seen["log"]["text"]
     assert len(seen["working"]) == len(seen["worked"]) == 3
     assert all("succeeded" in row for row in seen["worked"])
     for line in bill["lines"]:
         assert any(f"{line['earned_microcredits'] / 1e6:.6f}" in row for row in seen["worked"]), (line, seen["worked"])
     rows = seen["csv"]["text"].strip().split("\n")
     assert rows[0].startswith("id,at,") and len(rows) == len(entries) + 1
-    assert seen["serve"] == f"souk job fetch {job} -o job-{job} && souk model serve job-{job}/model.safetensors"
+    assert seen["serve"] == seen["commands"][0]
+    assert seen["serve"] == f"souk job fetch {job} -o job-{job} && souk model serve job-{job}/model.safetensors --name job-{job}"
+    assert shape and len(told["predictions"]) == 1 and told["predictions"][0]["classes"] in range(10), told
     assert seen["model"]["name"] == "model.safetensors" and seen["model"]["size"] > 10_000
     assert re.fullmatch(rf"events\.out\.tfevents\.\d+\.job-{job}", seen["curves"]["name"]), seen["curves"]["name"]
     assert "test/loss" in seen["curves"]["text"]

@@ -14,6 +14,7 @@ import { Tabs } from "../../ui/tabs";
 import { Actions } from "./actions";
 import { JobBill } from "./bill";
 import { Curve } from "./curve";
+import { Ending } from "./ending";
 import { Explain } from "./explain";
 import { Lanes } from "./lanes";
 import { Leases } from "./leases";
@@ -34,6 +35,7 @@ function JobFigures({ job }: { job: Detail }) {
   const epochs = epochsDone(job);
   const wanted = epochsWanted(job);
   const expected_ms = expectedMs(job);
+  const isMeasured = job.runtime === "native" || job.loss !== null || job.test_accuracy !== null;
   if (!job.started_ms && !job.ended_ms)
     return (
       <Figures>
@@ -46,8 +48,8 @@ function JobFigures({ job }: { job: Detail }) {
     <>
       {share !== null && !hasEnded(job) && <Bar share={share} label={words.progress(percent(share, 0))} />}
       <Figures>
-        <Figure label={words.figures.loss} value={job.loss === null ? number(null) : short(job.loss)} />
-        <Figure label={predictsNumbers(job) ? words.figures.r2 : words.figures.accuracy} value={accuracy(job)} />
+        {isMeasured && <Figure label={words.figures.loss} value={job.loss === null ? number(null) : short(job.loss)} />}
+        {isMeasured && <Figure label={predictsNumbers(job) ? words.figures.r2 : words.figures.accuracy} value={accuracy(job)} />}
         {epochs !== null && (
           <Figure label={words.figures.epochs} value={number(epochs, epochs < 100 ? 1 : 0)} note={wanted ? words.ofEpochs(number(wanted)) : undefined} />
         )}
@@ -80,19 +82,25 @@ function Overview({ job }: { job: Detail }) {
   const points = useMemo(() => watch.points(), [watch, told]);
   const held = heldMachines(useResource(machines).data ?? []);
   const isLive = job.state === "running";
-  const hasLeases = job.leases.length > 0;
+  const hasLanes = job.leases.length > 0 && (job.runtime === "native" || !!metrics?.workers.length);
   return (
     <>
       {(job.state === "pending" || job.state === "starting") && <Explain id={job.id} />}
-      {(points.length > 0 || isLive) && (
+      {job.state === "failed" && <Ending job={job} />}
+      {(points.length > 0 || (isLive && job.runtime === "native")) && (
         <Card title={words.curve.title} class="curves">
           <Curve key={job.id} points={points} isOfNumbers={predictsNumbers(job)} />
         </Card>
       )}
-      {hasLeases && (
+      {hasLanes && (
         <Card title={isLive ? words.lanes.title : words.lanes.titleEnded}>
           {metrics?.policy_reason && <p class="faint">{metrics.policy_reason}</p>}
           {metrics ? <Lanes watch={watch} workers={metrics.workers} held={held} isLive={isLive} /> : <Skeleton lines={3} />}
+        </Card>
+      )}
+      {job.leases.length > 0 && !hasLanes && points.length === 0 && (
+        <Card title={words.curve.title}>
+          <p class="faint">{words.own}</p>
         </Card>
       )}
     </>
@@ -133,7 +141,7 @@ export function JobPage({ id, tab: asked, query }: JobPageProps) {
         <>
           <section class="card" aria-label={words.job(job.name)}>
             <p class="faint">{[job.model, job.policy_in_force || job.policy, workersOf(job)].filter(Boolean).join(" · ")}</p>
-            {job.reason && job.state !== "pending" && <Note tone={job.state === "failed" ? "warn" : "plain"}>{job.reason}</Note>}
+            {job.reason && job.state !== "pending" && job.state !== "failed" && <Note>{job.reason}</Note>}
             <JobFigures job={job} />
           </section>
           <Tabs label={words.tabs.label} tabs={tabs.map((name) => ({ name, label: words.tabs[name] }))} selected={tab}

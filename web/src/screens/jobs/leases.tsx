@@ -8,7 +8,7 @@ import { ask } from "../../ui/dialog";
 import { Card, State } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
 import { tell } from "../../ui/toast";
-import { byRole, roleName } from "./names";
+import { byRole, roleName, whyEnded } from "./names";
 
 type Detail = Schemas["JobDetail"];
 type Lease = Schemas["Lease"];
@@ -17,8 +17,7 @@ function LeaseState({ lease }: { lease: Lease }) {
   const isEnded = lease.state === "ended";
   const held = lease.yield === "paused_remotely" ? "paused" : lease.yield;
   const note = [
-    lease.reason,
-    isEnded && lease.exit_code !== 0 && words.leases.exit(lease.exit_code),
+    isEnded ? whyEnded(lease) : lease.reason,
     !isEnded && lease.unreachable && words.leases.unreachable,
     !isEnded && words.heldBy[held],
   ].filter(Boolean).join(", ");

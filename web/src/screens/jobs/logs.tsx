@@ -11,21 +11,17 @@ import { Card, ProblemNote, Skeleton } from "../../ui/parts";
 import { save } from "../../ui/save";
 import { FoundLines } from "./log_found";
 import { LogTail, wholeLog, type Place } from "./log_tail";
-import { byRole, rankName, roleName } from "./names";
+import { byRole, logName, roleName } from "./names";
 
 type Lease = Schemas["Lease"];
 
-// Of each rank the newest lease is the rank's; those before it are named by their number.
 function choicesOf(leases: readonly Lease[]): { value: string; label: string }[] {
-  const seen = new Set<string>();
   return [...leases]
     .sort((a, b) => byRole(a, b) || b.id - a.id)
     .map((lease) => {
-      const rank = rankName(lease);
+      const value = logName(leases, lease);
       const who = words.logs.on(roleName(lease), lease.machine_name);
-      const isNewest = !seen.has(rank);
-      seen.add(rank);
-      return isNewest ? { value: rank, label: who } : { value: `lease ${lease.id}`, label: words.logs.earlier(who, lease.id) };
+      return { value, label: value === `lease ${lease.id}` ? words.logs.earlier(who, lease.id) : who };
     });
 }
 

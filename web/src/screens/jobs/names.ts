@@ -1,4 +1,5 @@
 // What a lease is called, and what jobs measure themselves by.
+import type { Schemas } from "../../api/client";
 import { number, percent } from "../../core/format";
 import type { Job } from "../../core/store";
 import { jobs as words } from "../../text/en";
@@ -14,10 +15,22 @@ export function roleName({ role, rank, replica }: Ranked): string {
 }
 
 // As the log's ?rank= takes it.
-export function rankName({ role, rank, replica }: Ranked): string {
+function rankName({ role, rank, replica }: Ranked): string {
   if (replica) return "replica";
   if (role === "worker") return String(rank);
   return rank > 0 ? `server-${rank}` : "server";
+}
+
+// Why it ended, where it did not end well: in its own words, or by its exit code.
+export function whyEnded({ reason, exit_code }: Schemas["Lease"]): string {
+  return reason || (exit_code !== 0 ? words.leases.exit(exit_code) : "");
+}
+
+// What a lease's log is called in the address: the newest lease of a rank has the rank's name, those before it a number.
+export function logName(leases: readonly Schemas["Lease"][], lease: Schemas["Lease"]): string {
+  const rank = rankName(lease);
+  const isNewest = leases.every((other) => other.id <= lease.id || rankName(other) !== rank);
+  return isNewest ? rank : `lease ${lease.id}`;
 }
 
 // Parameter servers first, then the replica, then workers by their rank.

@@ -13,6 +13,7 @@ type Artifact = Schemas["Artifact"];
 
 const artifactsOf = resourceOf((id: number) => get("/v1/jobs/{id}/artifacts", { path: { id } }), ["jobs"], { every_ms: 2000 });
 const MODEL = "model.safetensors";
+const SERVED = "http://127.0.0.1:8501"; // where souk model serve listens
 
 const addressOf = (job: number, name: string) => `/v1/jobs/${job}/artifacts/${encodeURIComponent(name)}`;
 
@@ -74,7 +75,11 @@ export function Results({ job }: { job: Job }) {
       {files.some((file) => file.name === MODEL) && (
         <Card title={words.results.serve}>
           <p class="faint">{words.results.serveHint}</p>
-          <Copy text={`souk job fetch ${job.id} -o ${folder} && souk model serve ${folder}/${MODEL}`} label={words.command} />
+          <Copy text={`souk job fetch ${job.id} -o ${folder} && souk model serve ${folder}/${MODEL} --name ${folder}`} label={words.command} />
+          <p class="faint">{words.results.askHint}</p>
+          <Copy text={`curl ${SERVED}/v1/models/${folder}/metadata`} label={words.command} />
+          <p class="faint">{words.results.predictHint}</p>
+          <Copy text={`curl -d '{"instances": [INPUT]}' ${SERVED}/v1/models/${folder}:predict`} label={words.command} />
         </Card>
       )}
     </>

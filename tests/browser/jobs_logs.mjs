@@ -1,0 +1,87 @@
+// A long log: followed, searched to its first line while it grows, jumped about in, and taken along whole. The market
+// restarts while one looks.
+//
+//   node jobs_logs.mjs URL_WITH_CODE SCREENSHOT_FOLDER JOB
+import { readFileSync } from "node:fs";
+import { browse } from "./kit.mjs";
+
+const [url, folder, job] = process.argv.slice(2);
+
+await browse({ url, folder }, async ({ page, seen, until, look, step, forgive }) => {
+  const find = (words) => page.fill("input[name=find]", words);
+  const count = () => page.locator(".steps span").first().textContent();
+  const counted = (wanted) => page.waitForSelector(`.steps:has-text('${wanted}')`);
+  const atEnd = () => {
+    const log = document.querySelector(".log");
+    return log.scrollHeight - log.scrollTop - log.clientHeight < 2;
+  };
+
+  await page.goto(url);
+  await page.waitForSelector("h1:text('Dashboard')");
+  await page.evaluate((id) => (location.hash = `/jobs/${id}/logs`), job);
+  await page.waitForSelector(".log:has-text('that is all for now')");
+  await page.waitForSelector(".logs:has-text('Only the last lines are shown')");
+  seen.hasFirst = (await page.locator(".log").textContent()).includes("Needle at the beginning");
+
+  // It follows what is printed, until one says not to.
+  await until(atEnd);
+  await step("print");
+  await page.waitForSelector(".log:has-text('said later 1')");
+  await until(atEnd);
+  await page.click(".logs .toggle, .logs [role=switch], .logs label:has-text('Follow')");
+  await page.evaluate(() => (document.querySelector(".log").scrollTop = 100));
+  await step("print");
+  await page.waitForSelector(".log:has-text('said later 2')");
+  seen.stayed = await page.evaluate(() => document.querySelector(".log").scrollTop);
+
+  // What is sought is found in all of it, also where it is no longer shown.
+  await find("<i>nothing</i>");
+  await page.waitForSelector(".log:has-text('No line has “<i>nothing</i>”')");
+  await find("NEEDLE");
+  await counted("3 lines found");
+  seen.found = await page.locator(".found button").allTextContents();
+  await look("job-search");
+  await page.focus(".found button >> nth=0");
+  await page.keyboard.press("Enter");
+  await counted("1 of 3");
+  seen.first = await page.locator(".log .hit").textContent();
+  await page.click("[aria-label='Next line found']");
+  await counted("2 of 3");
+  await until(() => document.querySelector(".log .hit")?.textContent.includes("in the midst"));
+  seen.around = (await page.locator(".log").textContent()).split("\n");
+  seen.isInSight = await page.evaluate(() => {
+    const [log, hit] = [".log", ".log .hit"].map((each) => document.querySelector(each).getBoundingClientRect());
+    return hit.top >= log.top && hit.bottom <= log.bottom;
+  });
+  await look("job-search-line");
+  await page.reload();
+  await counted("2 of 3"); // the address says which
+  await page.click("[aria-label='Previous line found']");
+  await counted("1 of 3");
+  await page.click("button:has-text('All that were found')");
+  await counted("3 lines found");
+
+  // Of very many some come first, and then the others.
+  await find("of many");
+  await counted("600 and more lines found"); // three answers of 200
+  await page.click("button:has-text('Find more')");
+  await counted("1,000 and more lines found");
+
+  // What is printed while one looks, and while the market is away.
+  await find("said later");
+  await counted("2 lines found");
+  seen.wasClean = { console: [...seen.console], failed: [...seen.failed] };
+  await step("stop");
+  await page.waitForSelector(".live.reconnecting");
+  await step("start");
+  await page.waitForSelector(".live.live");
+  await counted("3 lines found");
+  forgive();
+  await step("print");
+  await counted("4 lines found");
+  seen.last = await count();
+  await find("");
+  await page.waitForSelector(".log:has-text('said later 4')");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('Download')")]);
+  seen.whole = { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
+});
