@@ -20,7 +20,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test test-sample bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps web demo test test-sample test-frameworks bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -51,6 +51,10 @@ bench: all
 reference: all
 	@tools/install-deps --reference
 	@SOUK_BUILD=build/release SOUK_REFERENCE=all $$(tools/reference-python) -m pytest -q -p no:cacheprovider tests/reference/test_models.py tests/reference/test_export.py
+
+# Jobs of torch and of Open MPI themselves (python3-torch, openmpi-bin), a rank killed in each; minutes.
+test-frameworks: all
+	@tests/frameworks/run
 
 SOUK_DATA ?= traces
 sim: all

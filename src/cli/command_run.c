@@ -42,7 +42,7 @@ static const struct option run_options[] = {
     {"network", OPTION_TEXT, offsetof(struct run_options, network), "NETWORK", "none",
      "What each may reach: none, job (the other copies), open (on no machine yet)."},
     {"runtime", OPTION_TEXT, offsetof(struct run_options, runtime), "RUNTIME", "command",
-     "How the copies find one another: command, or a framework's way: torch, tensorflow. A "
+     "How the copies find one another: command, or a framework's way: torch, tensorflow, mpi. A "
      "framework brings --network job."},
     {"image", OPTION_PATH, offsetof(struct run_options, image), "IMAGE",
      .help = "Run in this image, on machines that permit it: a file of docker save or podman save, "

@@ -119,6 +119,8 @@ int main(int argc, char **argv)
     /* Inside a sandbox there is no home, no file and no variable to read options from. */
     if (argc > 1 && !strcmp(argv[1], "worker"))
         return worker_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "rank-launch"))
+        return rank_launch_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "image-unpack"))
         return image_unpack_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "import-read"))

@@ -253,7 +253,7 @@ static const struct {
     {"name: a\nruntime: torch\n", "job.yaml:1:1: run: is missing"},
     {"name: a\nruntime: spark\nrun: b\n",
      "job.yaml:2:10: runtime: \"spark\" is not supported yet; use native, command, torch, "
-     "tensorflow"},
+     "tensorflow, mpi"},
     {"name: a\nruntime: torch\nnum_nodes: 2..3\nrun: b\nrestart: rank\n",
      "job.yaml:5:10: restart: must be job where the number of ranks may change"},
     {"name: a\nrun: b\nrestart: always\n",

@@ -17,8 +17,8 @@
 #define DAY_MS    (INT64_C(1440) * MINUTE_MS)
 #define GIB       (INT64_C(1) << 30)
 
-static const char *const runtimes[] = {"native", "command", "torch", "tensorflow", NULL};
-static const char *const runtimes_later[] = {"spark", "mpi", NULL};
+static const char *const runtimes[] = {"native", "command", "torch", "tensorflow", "mpi", NULL};
+static const char *const runtimes_later[] = {"spark", NULL};
 static const char *const data_sets[] = {"cifar10", "fashion-mnist", "mnist", NULL}; /* of train/ */
 static const char *const shard_ways[] = {"even", "speed", NULL};
 static const char *const policies[] = {"auto",

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* To add one: a file that fills a struct launch_kind, its name here and in job_spec.c. */
-static const struct launch_kind *const kinds[] = {&launch_torch, &launch_tensorflow};
+static const struct launch_kind *const kinds[] = {&launch_torch, &launch_tensorflow, &launch_mpi};
 
 const struct launch_kind *launch_find(struct text runtime)
 {

@@ -35,6 +35,7 @@ struct launch_round {
     size_t own;                 /* which of them this is */
     uint64_t parameter_servers; /* of tensorflow */
     const char *folder;         /* absolute: the files will lie there */
+    const char *secret;         /* of the launcher, in hex; of the first member */
     const char *program;        /* souk itself, as it is found in the sandbox */
 };
 
@@ -75,4 +76,4 @@ void launch_add(struct launch *launch, struct arena *arena, const char *format, 
 /* "10.77.0.1" */
 const char *launch_address(uint32_t address, char out[LAUNCH_ADDRESS_SIZE]);
 
-extern const struct launch_kind launch_torch, launch_tensorflow;
+extern const struct launch_kind launch_mpi, launch_tensorflow, launch_torch;

@@ -1,4 +1,4 @@
-/* covers launch.c, tensorflow.c, torch.c */
+/* covers launch.c, mpi.c, tensorflow.c, torch.c */
 #include "runtime/launch.h"
 #include "testing/testing.h"
 
@@ -18,6 +18,7 @@ static const struct launch_round example = {
     .member_count = 3,
     .own = 1,
     .folder = "/lease/launch",
+    .secret = "00ff",
     .program = "/souk",
 };
 
@@ -112,6 +113,32 @@ TEST(with_parameter_servers_or_without_a_job_waits_for_the_first_or_for_all)
     assert_false(launch_is_led(NULL, 0));
 }
 
+TEST(mpirun_finds_hosts_and_a_launcher_and_may_launch_on_the_first_alone)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct launch_round round = example;
+    struct launch launch;
+    launch_write(launch_find(TEXT("mpi")), arena, &round, &launch);
+    assert_false(launch.runs_script);
+    assert_int_equal(launch.file_count, 2);
+    assert_string_equal(value_of(&launch, "OMPI_MCA_btl_tcp_if_include"), "souk0");
+    assert_string_equal(value_of(&launch, "SOUK_LAUNCH_SECRET"), "(unset)");
+    round.own = 0;
+    launch_write(&launch_mpi, arena, &round, &launch);
+    assert_true(launch.runs_script);
+    assert_string_equal(value_of(&launch, "OMPI_MCA_orte_default_hostfile"),
+                        "/lease/launch/hostfile");
+    assert_string_equal(value_of(&launch, "OMPI_MCA_plm_rsh_agent"), "/lease/launch/launcher");
+    assert_string_equal(value_of(&launch, "SOUK_LAUNCH_SECRET"), "00ff");
+    assert_int_equal(launch.file_count, 2);
+    assert_string_equal(launch.files[0].name, "hostfile");
+    assert_true(text_is(launch.files[0].content, "10.77.0.1 slots=2\n10.77.0.3 slots=1\n"
+                                                 "10.77.0.4 slots=4\n"));
+    assert_true(launch.files[1].is_program);
+    assert_true(text_is(launch.files[1].content, "#!/bin/sh\nexec /souk rank-launch \"$@\"\n"));
+    assert_true(launch_is_led(&launch_mpi, 0));
+}
+
 TEST(what_is_no_framework_has_no_launch)
 {
     assert_null(launch_find(TEXT("command")));
@@ -127,6 +154,7 @@ int main(void)
         cmocka_unit_test(without_parameter_servers_all_of_tensorflow_are_workers),
         cmocka_unit_test(with_parameter_servers_the_first_is_chief),
         cmocka_unit_test(with_parameter_servers_or_without_a_job_waits_for_the_first_or_for_all),
+        cmocka_unit_test(mpirun_finds_hosts_and_a_launcher_and_may_launch_on_the_first_alone),
         cmocka_unit_test(what_is_no_framework_has_no_launch),
     };
     return cmocka_run_group_tests_name("launch", tests, NULL, NULL);

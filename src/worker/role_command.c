@@ -15,15 +15,14 @@
 #include "base/file.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "blob/archive.h"
 #include "blob/image_document.h"
 #include "net/packet.h"
 #include "worker/command_environment.h"
+#include "worker/command_files.h"
 #include "worker/crew.h"
 #include "worker/script.h"
 #include "worker/worker_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -36,8 +35,6 @@
 #include <unistd.h>
 
 enum {
-    UNPACKED_FILES_MAX = 30000,
-    ARTIFACTS_MAX = 64,
     STOP_GRACE_MS = 5000, /* of a script, between two rounds */
     STATUS_STOPPED = 128 + SIGTERM,
 };
@@ -48,6 +45,7 @@ struct command_role {
     struct control *control;
     struct crew *crew;     /* NULL: it starts alone */
     struct script *script; /* NULL: none runs */
+    struct list launched;  /* struct launched: commands besides, that rank 0 asked for */
     struct loop_timer *run_timer;
     struct arena *arena; /* of one start of `run` */
     bool is_setup;       /* the script that runs */
@@ -62,7 +60,16 @@ struct command_role {
     struct work_result result;
 };
 
-#define IMAGE_START "/.souk/start.json"
+/* A command that a launcher on rank 0 has started here. */
+struct launched {
+    struct list_node node;
+    struct command_role *role;
+    uint64_t id;
+    struct script *script;
+};
+
+#define SOUK_PROGRAM "/souk" /* in every sandbox */
+#define IMAGE_START  "/.souk/start.json"
 
 /* ---- Before it starts ------------------------------------------------------------------------ */
 
@@ -82,28 +89,6 @@ static int enter_folder(const struct work *work, struct error *error)
         return error_set_errno(error, errno, "make \"%s\"", work->work_folder);
     if (chdir(work->work_folder) < 0)
         return error_set_errno(error, errno, "enter \"%s\"", work->work_folder);
-    return 0;
-}
-
-static int unpack_files(const struct work *work, struct error *error)
-{
-    const struct lease_document *lease = &work->lease;
-    const struct archive_limits limits = {
-        .bytes_max = lease->disk_bytes > 0 ? (uint64_t)lease->disk_bytes : UINT64_C(1) << 40,
-        .files_max = UNPACKED_FILES_MAX,
-    };
-    for (size_t i = 0; i < lease->data_count; i++) {
-        char path[PATH_MAX];
-        if (&lease->data[i] == lease_document_image(lease))
-            continue; /* we run in it */
-        snprintf(path, sizeof path, "%s/%s", work->data_folder, lease->data[i].name);
-        AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            return error_set_errno(error, errno, "open \"%s\"", path);
-        struct archive_summary summary;
-        if (archive_unpack(fd, &limits, &summary, error) < 0)
-            return error_wrap(error, "files of the job");
-    }
     return 0;
 }
 
@@ -167,11 +152,28 @@ static int start_alone(struct command_role *role, struct text script, struct err
     return start_script(role, script, &place, error);
 }
 
+static int write_files(const char *folder, const struct launch *launch, struct error *error)
+{
+    if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "make \"%s\"", folder);
+    for (size_t i = 0; i < launch->file_count; i++) {
+        const struct launch_file *file = &launch->files[i];
+        char path[PATH_MAX];
+        snprintf(path, sizeof(path), "%s/%s", folder, file->name);
+        if (file_replace(path, &file->content, 1, file->is_program ? 0755 : 0644, error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* What the framework of a round wants to find. */
-static void find_launch(struct command_role *role, const struct launch_kind *kind,
-                        struct command_place *place, struct launch *out_launch)
+static int find_launch(struct command_role *role, const struct launch_kind *kind,
+                       struct command_place *place, struct launch *out_launch, struct error *error)
 {
     const struct lease_document *lease = &role->work->lease;
+    char secret[2 * MUSTER_SECRET_SIZE + 1] = "";
+    if (lease->rank == 0)
+        text_hex_encode(crew_secret(role->crew), MUSTER_SECRET_SIZE, secret);
     const struct launch_round round = {
         .job = lease->job,
         .index = role->round + role->restarts,
@@ -181,17 +183,22 @@ static void find_launch(struct command_role *role, const struct launch_kind *kin
         .own = place->rank,
         .parameter_servers = lease->tensorflow.parameter_servers,
         .folder = role->work->launch_folder,
+        .secret = secret,
+        .program = SOUK_PROGRAM,
     };
     launch_write(kind, role->arena, &round, out_launch);
     place->launch = out_launch;
+    return write_files(role->work->launch_folder, out_launch, error);
 }
 
-static int start_in_round(struct command_role *role, struct error *error)
+/* Where it is in the round. */
+static int find_place(struct command_role *role, struct command_place *out_place,
+                      struct launch *launch, struct error *error)
 {
     const struct lease_document *lease = &role->work->lease;
     const struct launch_kind *kind = launch_find(lease->runtime);
     struct launch_member *members = arena_alloc(role->arena, role->member_count * sizeof(*members));
-    struct command_place place = {
+    *out_place = (struct command_place){
         .world = role->member_count, .members = members, .member_count = role->member_count};
     for (size_t i = 0; i < role->member_count; i++) {
         members[i] = (struct launch_member){
@@ -201,12 +208,19 @@ static int start_in_round(struct command_role *role, struct error *error)
             .gpus_milli = role->members[i].gpus_milli,
         };
         if (members[i].rank == lease->rank)
-            place.rank = i;
+            out_place->rank = i;
     }
+    *launch = (struct launch){.runs_script = true};
+    return kind ? find_launch(role, kind, out_place, launch, error) : 0;
+}
+
+static int start_in_round(struct command_role *role, struct error *error)
+{
+    struct command_place place;
     struct launch launch;
-    if (kind)
-        find_launch(role, kind, &place, &launch);
-    return start_script(role, lease->run, &place, error);
+    if (find_place(role, &place, &launch, error) < 0)
+        return -1;
+    return launch.runs_script ? start_script(role, role->work->lease.run, &place, error) : 0;
 }
 
 static void begin_run(void *context)
@@ -214,7 +228,7 @@ static void begin_run(void *context)
     struct command_role *role = context;
     struct error error;
     arena_clear(role->arena);
-    if (role->is_round_over) { /* before it began */
+    if (role->is_round_over) { /* before it began, or without a script */
         crew_exit(role->crew, STATUS_STOPPED);
         return;
     }
@@ -233,12 +247,22 @@ static void on_start(void *context, uint64_t round, const struct muster_rank *me
     loop_timer_start(role->run_timer, 0); /* not from inside the last script's watch */
 }
 
+/* Of one without a script of its own: it is done once all that it was told to start has ended. */
+static void settle_stop(struct command_role *role)
+{
+    if (role->is_round_over && !role->script && list_is_empty(&role->launched))
+        loop_timer_start(role->run_timer, 0);
+}
+
 static void on_round_stop(void *context)
 {
     struct command_role *role = context;
     role->is_round_over = true;
     if (role->script)
         script_stop(role->script, STOP_GRACE_MS);
+    LIST_EACH(&role->launched, node)
+    script_stop(LIST_ITEM(node, struct launched, node)->script, STOP_GRACE_MS);
+    settle_stop(role);
 }
 
 static void on_job_end(void *context, bool is_ok, const char *text)
@@ -250,11 +274,57 @@ static void on_job_end(void *context, bool is_ok, const char *text)
     role_end(role, is_ok, is_ok ? "the job is done" : text[0] ? text : role->result.message);
 }
 
+static void launched_free(struct launched *launched)
+{
+    list_remove(&launched->node);
+    script_free(launched->script);
+    free(launched);
+}
+
+static void on_exit_of_launched(void *context, const struct child_exit *exit)
+{
+    struct launched *launched = context;
+    struct command_role *role = launched->role;
+    crew_launched(role->crew, launched->id, exit->signal ? 128 + exit->signal : exit->status);
+    launched_free(launched);
+    settle_stop(role);
+}
+
+static int launch_command(struct launched *launched, struct text command, struct error *error)
+{
+    struct command_role *role = launched->role;
+    struct command_place place;
+    struct launch launch;
+    arena_clear(role->arena);
+    if (find_place(role, &place, &launch, error) < 0)
+        return -1;
+    const struct script_options options = {
+        .loop = role->loop,
+        .arguments = shell_command(role->arena, command),
+        .folder = role->start_folder,
+        .environment = command_environment(role->arena, role->work, &role->image, &place),
+        .on_exit = on_exit_of_launched,
+        .context = launched,
+    };
+    return script_start(&options, &launched->script, error);
+}
+
 static void on_launch(void *context, uint64_t id, struct text command)
 {
     struct command_role *role = context;
-    (void)command;
-    crew_launched(role->crew, id, 127); /* no runtime of this version asks for it */
+    struct error error;
+    struct launched *launched = calloc(1, sizeof(*launched));
+    ASSERT(launched);
+    launched->role = role;
+    launched->id = id;
+    list_append(&role->launched, &launched->node);
+    if (role->is_round_over || role->member_count == 0)
+        error_set(&error, ERROR_UNAVAILABLE, "no round is under way");
+    else if (launch_command(launched, command, &error) == 0)
+        return;
+    fprintf(stderr, "souk: a command of rank 0 was not started: %s\n", error.message);
+    launched_free(launched);
+    crew_launched(role->crew, id, 126);
 }
 
 static int join_crew(struct command_role *role, struct error *error)
@@ -354,43 +424,7 @@ static void on_stream(void *context, const struct child_stream *stream)
     close(stream->fd);
 }
 
-/* ---- After it ended -------------------------------------------------------------------------- */
-
-static bool is_kept(const struct dirent *item, const char *folder)
-{
-    char path[PATH_MAX];
-    struct stat status;
-    if (item->d_name[0] == '.')
-        return false;
-    snprintf(path, sizeof path, "%s/%s", folder, item->d_name);
-    return lstat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
-
-/* Each plain file that lies in the output folder itself. */
-static void keep_output(const struct work *work)
-{
-    DIR *folder = opendir(work->out_folder);
-    if (!folder) {
-        log_event(LOG_WARN, "output_unread", "error=\"%s\"", strerrordesc_np(errno));
-        return;
-    }
-    size_t count = 0;
-    for (const struct dirent *item; (item = readdir(folder));) { // NOLINT(concurrency-mt-unsafe)
-        if (!is_kept(item, work->out_folder))
-            continue;
-        if (count++ == ARTIFACTS_MAX) {
-            log_event(LOG_WARN, "output_left", "reason=\"more than %d files\"", ARTIFACTS_MAX);
-            break;
-        }
-        struct error error;
-        const struct child_message message = {.kind = CHILD_ARTIFACT,
-                                              .artifact = {.name = text_of(item->d_name)}};
-        if (control_send(work->control_fd, &message, &error) < 0)
-            log_event(LOG_WARN, "output_left", "file=\"%s\" reason=\"%s\"", item->d_name,
-                      error.message);
-    }
-    closedir(folder);
-}
+/* ---- Begin and end --------------------------------------------------------------------------- */
 
 static int role_open(struct command_role *role, struct error *error)
 {
@@ -406,6 +440,8 @@ static int role_open(struct command_role *role, struct error *error)
 
 static void role_close(struct command_role *role)
 {
+    LIST_EACH(&role->launched, node)
+    launched_free(LIST_ITEM(node, struct launched, node));
     crew_free(role->crew);
     script_free(role->script);
     loop_timer_free(role->run_timer);
@@ -436,15 +472,16 @@ int run_command(struct work *work, struct work_result *out_result, struct error 
 {
     __attribute__((cleanup(role_close))) struct command_role role = {.work = work};
     const struct child_message ready = {.kind = CHILD_READY};
+    list_init(&role.launched);
     if (hide_from_scripts(error) < 0 || enter_folder(work, error) < 0 ||
-        unpack_files(work, error) < 0 || read_image(&role, error) < 0 ||
+        command_unpack_files(work, error) < 0 || read_image(&role, error) < 0 ||
         role_open(&role, error) < 0 || control_send(work->control_fd, &ready, error) < 0)
         return -1;
     role.is_setup = work->lease.setup.size > 0;
     if ((role.is_setup ? start_alone(&role, work->lease.setup, error) : begin(&role, error)) < 0 ||
         loop_run(role.loop, error) < 0)
         return -1;
-    keep_output(work);
+    command_keep_output(work);
     *out_result = role.result;
     return 0;
 }

@@ -25,3 +25,7 @@ int image_unpack_main(int argc, char **argv);
  * standard output. */
 int import_read_main(int argc, char **argv);
 int import_look_main(int argc, char **argv);
+
+/* `souk rank-launch HOST COMMAND...`, hidden likewise: for a framework's launcher inside a sandbox.
+ */
+int rank_launch_main(int argc, char **argv);

@@ -1,15 +1,14 @@
 """Frameworks' runtimes: each rank finds the others as its framework expects, with nothing but Python.
 
-covers worker/command_environment.c, worker/crew.c, worker/crew_lead.c, worker/crew_follow.c, worker/line_link.c, worker/script.c
+covers worker/command_environment.c, worker/command_files.c, worker/launcher_main.c, worker/crew.c, worker/crew_lead.c, worker/crew_follow.c, worker/line_link.c, worker/script.c
 """
-import json
 import os
-import subprocess
 
 import pytest
 
-from serving import HUNG_S, PROGRAM, Market
-from training import Lender, wait_for
+from ranks import Place
+from serving import HUNG_S
+from training import wait_for
 
 # What a script for torchrun does first: all meet at the master, which tells each what all brought.
 MEET = """
@@ -57,72 +56,6 @@ assert own.split(":")[0] == env["SOUK_ADDRESS"], config
 host, port = hosts[0].split(":")
 print("met", *meet((host, int(port)), own == hosts[0], len(hosts), "%s-%d" % (task["type"], task["index"])), flush=True)
 """
-
-
-class Place:
-    """A market with lenders whose machines permit job networks."""
-
-    def __init__(self, folder, names):
-        self.folder, self.lenders, self.dead = folder, {}, []
-        self.market = Market(folder / "market")
-        self.lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
-        for name in names:
-            self.lend(name)
-
-    def lend(self, name):
-        self.lenders[name] = Lender(self.market, self.lender_token, self.folder / name, name,
-                                    options=("--network", "job"))
-        wait_for(name, lambda: name in self.online())
-
-    def online(self):
-        return [m["name"] for m in self.market.get("/v1/machines", self.token).json["items"] if m["state"] == "online"]
-
-    def die(self, name):
-        """As a machine does in a power cut."""
-        self.lenders[name].die()
-        self.dead.append(name)
-
-    def stop(self):
-        for name in self.dead:  # started again, it clears what its former self left
-            wait_for("the market to notice", lambda: name not in self.online())
-            self.lenders[name].start()
-            wait_for("its return", lambda: name in self.online())
-        for lender in self.lenders.values():
-            lender.stop()
-        self.market.stop()
-
-    def settings(self, values):
-        answer = self.market.call("PUT", "/v1/settings", values, self.market.operator_token())
-        assert answer.status == 200, answer
-
-    def start(self, script, job):
-        files = self.folder / "files"
-        files.mkdir(exist_ok=True)
-        (files / "script.py").write_text(script)
-        job = {"name": "framework", "resources": {"cpus": 0.2, "memory": 0.2}, "workdir": str(files),
-               "run": "exec /usr/bin/python3 script.py", "market": {"max_run_time": "5m"}, **job}
-        (self.folder / "job.yaml").write_text(json.dumps(job))
-        return subprocess.Popen(
-            [PROGRAM, "job", "submit", "-y", str(self.folder / "job.yaml"), "--server", self.market.url,
-             "--config-dir", str(self.folder / "config")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            stdin=subprocess.DEVNULL, env={**os.environ, "SOUK_TOKEN": self.token, "NO_COLOR": "1"})
-
-    def run(self, script, job):
-        process = self.start(script, job)
-        process.out, process.err = process.communicate(timeout=HUNG_S)
-        return process
-
-    def job(self):
-        return self.market.get(f"/v1/jobs/{self.market.get('/v1/jobs', self.token).json['items'][0]['id']}",
-                               self.token).json
-
-    def log(self, rank):
-        """What the rank's newest lease said."""
-        text, offset, job = "", -1, self.job()["id"]
-        while offset != len(text.encode()):
-            offset = len(text.encode())
-            text += self.market.get(f"/v1/jobs/{job}/logs?rank={rank}&offset={offset}", self.token).json.get("text", "")
-        return text
 
 
 @pytest.fixture
@@ -226,3 +159,18 @@ def test_never_restarted_the_job_fails_and_names_who_was_lost(place):
     process.communicate(timeout=HUNG_S)
     assert process.returncode != 0
     assert f"rank 1 on {lost['machine_name']}: not heard for 6 s" in place.job()["reason"], place.job()
+
+
+def test_rank_0_of_mpi_launches_on_the_others_and_nobody_else_does(place):
+    run = "cat $OMPI_MCA_orte_default_hostfile; " \
+          "env -u SOUK_LAUNCH_SECRET $OMPI_MCA_plm_rsh_agent 10.77.0.2 echo no; " \
+          "SOUK_LAUNCH_SECRET=$(printf '00%.0s' $(seq 32)) $OMPI_MCA_plm_rsh_agent 10.77.0.2 echo neither; " \
+          "$OMPI_MCA_plm_rsh_agent 10.77.0.9 echo nobody; " \
+          "$OMPI_MCA_plm_rsh_agent 10.77.0.2 'echo yes of' '$SOUK_RANK; exit 5'; echo status $?"
+    done = place.run("", {"runtime": "mpi", "num_nodes": 2, "run": run})
+    said = [place.log(rank) for rank in range(2)]
+    assert done.returncode == 0, (done.err, said)
+    assert said[1] == "yes of 1\n", said
+    assert said[0].startswith("10.77.0.1 slots=1\n10.77.0.2 slots=1\n") and said[0].endswith("status 5\n"), said
+    assert 'souk: a launcher asks for "10.77.0.9", which is no rank here\n' in said[0], said
+    assert said[0].count("launch_failed") == 3, said

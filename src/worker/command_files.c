@@ -1,0 +1,72 @@
+#include "worker/command_files.h"
+
+#include "base/log.h"
+#include "blob/archive.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { UNPACKED_FILES_MAX = 30000, ARTIFACTS_MAX = 64 };
+
+int command_unpack_files(const struct work *work, struct error *error)
+{
+    const struct lease_document *lease = &work->lease;
+    const struct archive_limits limits = {
+        .bytes_max = lease->disk_bytes > 0 ? (uint64_t)lease->disk_bytes : UINT64_C(1) << 40,
+        .files_max = UNPACKED_FILES_MAX,
+    };
+    for (size_t i = 0; i < lease->data_count; i++) {
+        char path[PATH_MAX];
+        if (&lease->data[i] == lease_document_image(lease))
+            continue; /* we run in it */
+        snprintf(path, sizeof path, "%s/%s", work->data_folder, lease->data[i].name);
+        AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return error_set_errno(error, errno, "open \"%s\"", path);
+        struct archive_summary summary;
+        if (archive_unpack(fd, &limits, &summary, error) < 0)
+            return error_wrap(error, "files of the job");
+    }
+    return 0;
+}
+
+static bool is_kept(const struct dirent *item, const char *folder)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    if (item->d_name[0] == '.')
+        return false;
+    snprintf(path, sizeof path, "%s/%s", folder, item->d_name);
+    return lstat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* Each plain file that lies in the output folder itself. */
+void command_keep_output(const struct work *work)
+{
+    DIR *folder = opendir(work->out_folder);
+    if (!folder) {
+        log_event(LOG_WARN, "output_unread", "error=\"%s\"", strerrordesc_np(errno));
+        return;
+    }
+    size_t count = 0;
+    for (const struct dirent *item; (item = readdir(folder));) { // NOLINT(concurrency-mt-unsafe)
+        if (!is_kept(item, work->out_folder))
+            continue;
+        if (count++ == ARTIFACTS_MAX) {
+            log_event(LOG_WARN, "output_left", "reason=\"more than %d files\"", ARTIFACTS_MAX);
+            break;
+        }
+        struct error error;
+        const struct child_message message = {.kind = CHILD_ARTIFACT,
+                                              .artifact = {.name = text_of(item->d_name)}};
+        if (control_send(work->control_fd, &message, &error) < 0)
+            log_event(LOG_WARN, "output_left", "file=\"%s\" reason=\"%s\"", item->d_name,
+                      error.message);
+    }
+    closedir(folder);
+}

@@ -1,0 +1,11 @@
+/*
+ * Command files: what a borrower's program starts with and what it leaves.
+ */
+#pragma once
+
+#include "worker/worker_internal.h"
+
+/* Into the working folder, where this process is. */
+MUST_CHECK int command_unpack_files(const struct work *work, struct error *error);
+/* Tells the daemon of each plain file that lies in the output folder itself. */
+void command_keep_output(const struct work *work);

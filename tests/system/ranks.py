@@ -1,0 +1,73 @@
+"""A market with lenders whose machines permit job networks, for jobs whose ranks talk to one another."""
+import json
+import os
+import subprocess
+
+from serving import HUNG_S, PROGRAM, Market
+from training import Lender, wait_for
+
+
+class Place:
+    """A market with lenders whose machines permit job networks."""
+
+    def __init__(self, folder, names):
+        self.folder, self.lenders, self.dead = folder, {}, []
+        self.market = Market(folder / "market")
+        self.lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
+        for name in names:
+            self.lend(name)
+
+    def lend(self, name):
+        self.lenders[name] = Lender(self.market, self.lender_token, self.folder / name, name,
+                                    options=("--network", "job"))
+        wait_for(name, lambda: name in self.online())
+
+    def online(self):
+        return [m["name"] for m in self.market.get("/v1/machines", self.token).json["items"] if m["state"] == "online"]
+
+    def die(self, name):
+        """As a machine does in a power cut."""
+        self.lenders[name].die()
+        self.dead.append(name)
+
+    def stop(self):
+        for name in self.dead:  # started again, it clears what its former self left
+            wait_for("the market to notice", lambda: name not in self.online())
+            self.lenders[name].start()
+            wait_for("its return", lambda: name in self.online())
+        for lender in self.lenders.values():
+            lender.stop()
+        self.market.stop()
+
+    def settings(self, values):
+        answer = self.market.call("PUT", "/v1/settings", values, self.market.operator_token())
+        assert answer.status == 200, answer
+
+    def start(self, script, job):
+        files = self.folder / "files"
+        files.mkdir(exist_ok=True)
+        (files / "script.py").write_text(script)
+        job = {"name": "framework", "resources": {"cpus": 0.2, "memory": 0.2}, "workdir": str(files),
+               "run": "exec /usr/bin/python3 script.py", "market": {"max_run_time": "5m"}, **job}
+        (self.folder / "job.yaml").write_text(json.dumps(job))
+        return subprocess.Popen(
+            [PROGRAM, "job", "submit", "-y", str(self.folder / "job.yaml"), "--server", self.market.url,
+             "--config-dir", str(self.folder / "config")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=subprocess.DEVNULL, env={**os.environ, "SOUK_TOKEN": self.token, "NO_COLOR": "1"})
+
+    def run(self, script, job):
+        process = self.start(script, job)
+        process.out, process.err = process.communicate(timeout=HUNG_S)
+        return process
+
+    def job(self):
+        return self.market.get(f"/v1/jobs/{self.market.get('/v1/jobs', self.token).json['items'][0]['id']}",
+                               self.token).json
+
+    def log(self, rank):
+        """What the rank's newest lease said."""
+        text, offset, job = "", -1, self.job()["id"]
+        while offset != len(text.encode()):
+            offset = len(text.encode())
+            text += self.market.get(f"/v1/jobs/{job}/logs?rank={rank}&offset={offset}", self.token).json.get("text", "")
+        return text
