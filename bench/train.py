@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """A training step beside torch: forward, backward and SGD with momentum, one thread each.
 
-    bench/train.py [--json] [--program build/release/train_bench] [--rounds 5]
+    bench/train.py [--json] [--program build/release/train_bench] [--rounds 5] [--python PATH]
 
 Both sides run as processes of their own, turn by turn, on the same shapes; the best round of each
 counts, by the processor's time, since the machine is shared. torch runs channels last for images.
-Figures are ratios, ours over torch's, the worse of the batch sizes; below 1 is faster.
+Figures are ratios, ours over torch's, the worse of the batch sizes; below 1 is faster. torch is that
+of the interpreter --python names (SOUK_TORCH_PYTHON where that is not given, else the one that runs
+this): a virtual environment's, for another release than the system's.
 """
 import argparse
 import json
@@ -21,6 +23,15 @@ CASES = {  # field: model, batches, steps a round
     "ratio_lenet5": ("lenet5", (32, 128), 20),
     "ratio_cifar_cnn": ("cifar-cnn", (128,), 2),
     "ratio_lstm": ("lstm", (32, 128), 5),
+}
+# Multiply-adds of a sample's forward, of its weights' gradients, and of what goes back from every
+# layer but the first: what a step cannot do without, unless it knows of zeros.
+MULTIPLY_ADDS = {
+    "logistic": 2 * 7840,
+    "mlp": 2 * (200704 + 32768 + 1280) + 32768 + 1280,
+    "lenet5": 2 * (117600 + 240000 + 58920) + 240000 + 58920,
+    "cifar-cnn": 2 * (4915200 + 26214400 + 40960) + 26214400 + 40960,
+    "lstm": 2 * (50 * 256 * 512 + 1280) + 49 * 128 * 512 + 1280,
 }
 GOALS = {"ratio_logistic": 0.15, "ratio_mlp": 0.5, "ratio_lenet5": 0.25, "ratio_cifar_cnn": 0.7, "ratio_lstm": 0.4,
          "rss_ratio": 0.3}
@@ -96,6 +107,8 @@ def main():
     parser.add_argument("--program", default="build/release/train_bench")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=list(CASES), help="one field")
+    parser.add_argument("--python", default=os.environ.get("SOUK_TORCH_PYTHON", sys.executable),
+                        help="the interpreter whose torch is measured")
     parser.add_argument("--torch", nargs=3, metavar=("MODEL", "BATCH", "STEPS"), help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.torch:
@@ -113,22 +126,25 @@ def main():
                 answer, our_mib = measured([wanted.program, "--json", "--model", model, "--kernels", "simd",
                                             "--batch", str(batch), "--steps", str(steps)])
                 ours.append(answer[0]["cpu_ms"])
-                answer, their_mib = measured([sys.executable, __file__, "--torch", model, str(batch), str(steps)])
+                answer, their_mib = measured([wanted.python, __file__, "--torch", model, str(batch), str(steps)])
                 theirs.append(answer["cpu_ms"])
             memory.append(our_mib / their_mib)
             ratios.append(min(ours) / min(theirs))
             rows.append({"model": model, "batch": batch, "souk_ms": round(min(ours), 4),
                          "torch_ms": round(min(theirs), 4), "ratio": round(ratios[-1], 3),
+                         "souk_gflops": round(2 * MULTIPLY_ADDS[model] * batch / min(ours) / 1e6, 1),
                          "souk_mib": round(our_mib, 1), "torch_mib": round(their_mib, 1)})
             if not wanted.json:
-                print("{model:10} batch {batch:4}: souk {souk_ms:9.3f} ms, torch {torch_ms:9.3f} ms: {ratio:.3f};"
-                      " peak {souk_mib:.0f} and {torch_mib:.0f} MiB".format(**rows[-1]), flush=True)
+                print("{model:10} batch {batch:4}: souk {souk_ms:9.3f} ms ({souk_gflops:.0f} GFLOP/s), torch"
+                      " {torch_ms:9.3f} ms: {ratio:.3f}; peak {souk_mib:.0f} and {torch_mib:.0f} MiB"
+                      .format(**rows[-1]), flush=True)
         result[field] = round(max(ratios), 3)
     result["rss_ratio"] = round(max(memory), 3)
     result.update(rows=rows, torch=answer["version"], machine=platform.machine())
     if wanted.json:
         print(json.dumps(result))
         return
+    print(f"beside torch {result['torch']}, one thread each, {result['machine']}")
     for field, goal in GOALS.items():
         if field in result:
             print(f"{field:16} {result[field]:.3f}  (at most {goal}{'' if result[field] <= goal else ': MISSED'})")
