@@ -1,9 +1,10 @@
 /*
- * covers kernel_simd.c, kernel_simd_norm.c, kernel_simd_base.c, kernel_simd_avx2.c
- * covers kernel_simd_avx512.c
+ * covers kernel_simd.c, kernel_simd_dense.c, kernel_simd_norm.c, kernel_simd_base.c
+ * covers kernel_simd_avx2.c, kernel_simd_avx512.c
  *
- * Every instruction set this processor has, against plain: dense layers of awkward sizes, norms and
- * ReLU, and convolution with pooling and ReLU in one against the three one after the other.
+ * Every instruction set this processor has, against plain: dense layers of awkward sizes and with
+ * many zeros, norms and ReLU, and convolution with pooling and ReLU in one against the three one
+ * after the other.
  */
 #include "base/random.h"
 #include "tensor/kernel_simd_internal.h"
@@ -130,6 +131,72 @@ TEST(dense_layers_of_any_size_match_plain)
     compare_dense(&(struct dense_shape){7, 16, 4});
     compare_dense(&(struct dense_shape){33, 84, 10});
     compare_dense(&(struct dense_shape){32, 401, 121});
+}
+
+/* Zeros in `share` of the places, among them whole rows; two numbers and nothing else where that
+ * is 1. */
+static struct operation_tensors tensors_with_zeros(const struct dense_shape *s, struct sizes sizes,
+                                                   double share)
+{
+    struct operation_tensors t = tensors_new(sizes);
+    struct random random;
+    random_init(&random, 5);
+    float *input = floats(sizes.input, 1), *gradient = floats(sizes.output, 4);
+    for (size_t i = 0; i < sizes.input; i++)
+        if (i / s->inputs == 1 || random_unit(&random) < share)
+            input[i] = 0;
+    for (size_t i = 0; i < sizes.output; i++)
+        if (i / s->outputs == 2 || random_unit(&random) < share)
+            gradient[i] = i % 2 ? 0 : -0.0F;
+    input[sizes.input - 1] = 3;
+    gradient[sizes.output - 1] = -2;
+    struct operation_tensors old = {.input = t.input, .output_gradient = t.output_gradient};
+    tensors_free(&old);
+    t.input = input;
+    t.output_gradient = gradient;
+    return t;
+}
+
+static void compare_with_zeros(const struct dense_shape *s, double share)
+{
+    const struct sizes sizes = {(size_t)s->batch * s->inputs, (size_t)s->inputs * s->outputs,
+                                s->outputs, (size_t)s->batch * s->outputs};
+    struct error error;
+    AUTO(operation) struct operation *plain = NULL;
+    ASSERT_OK(kernel_plain.open_dense(NULL, s, &training, &plain, &error));
+    struct operation_tensors expected = tensors_with_zeros(s, sizes, share);
+    operation_forward(plain, &expected);
+    operation_backward(plain, &expected);
+    const struct simd_isa *isas[3];
+    const int count = isas_here(isas);
+    for (int i = 0; i < count; i++) {
+        struct simd_state state = {.isa = isas[i]};
+        AUTO(operation) struct operation *operation = NULL;
+        ASSERT_OK(kernel_simd.open_dense(&state, s, &training, &operation, &error));
+        const struct simd_dense *dense = AS(simd_dense, operation);
+        struct operation_tensors actual = tensors_with_zeros(s, sizes, share);
+        operation_forward(operation, &actual);
+        operation_backward(operation, &actual);
+        assert_same(isas[i]->name, &actual, &expected, sizes);
+        /* The room holds what was listed last: nothing where zeros were not passed over. */
+        bool has_listed = false;
+        for (size_t row = 0; row < SPARSE_ROWS; row++)
+            has_listed |= dense->sparse.counts[row] > 0;
+        assert_int_equal(has_listed, share > 0.5);
+        tensors_free(&actual);
+    }
+    tensors_free(&expected);
+}
+
+TEST(dense_layers_pass_over_zeros_where_there_are_many)
+{
+    compare_with_zeros(&(struct dense_shape){16, 16, 16}, 0.6);
+    compare_with_zeros(&(struct dense_shape){33, 150, 300}, 0.7);
+    compare_with_zeros(&(struct dense_shape){270, 39, 65}, 0.6);
+    compare_with_zeros(&(struct dense_shape){65, 257, 130}, 0.9);
+    compare_with_zeros(&(struct dense_shape){40, 130, 129}, 1);
+    compare_with_zeros(&(struct dense_shape){40, 130, 129}, 0.1);
+    compare_with_zeros(&(struct dense_shape){64, 784, 40}, 0);
 }
 
 /* Opens what is compared with a set's table and state. */
@@ -299,6 +366,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dense_layers_of_any_size_match_plain),
+        cmocka_unit_test(dense_layers_pass_over_zeros_where_there_are_many),
         cmocka_unit_test(norms_of_rows_and_relu_match_plain),
         cmocka_unit_test(convolution_pooling_and_relu_in_one_match_plain),
         cmocka_unit_test(blocks_that_cannot_be_are_refused),

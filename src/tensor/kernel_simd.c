@@ -38,8 +38,7 @@ static void simd_close(void *opened)
     free(state);
 }
 
-/* The set for what has no kernel here, and the state to call it with. */
-static const struct kernel_ops *fallback(struct simd_state *state, void **out_state)
+const struct kernel_ops *simd_fallback(struct simd_state *state, void **out_state)
 {
     struct error reason;
     if (!state->has_tried_onednn && kernel_onednn.open(&state->onednn, &reason) < 0)
@@ -47,49 +46,6 @@ static const struct kernel_ops *fallback(struct simd_state *state, void **out_st
     state->has_tried_onednn = true;
     *out_state = state->onednn;
     return state->onednn ? &kernel_onednn : &kernel_plain;
-}
-
-static void dense_forward(struct operation *operation, const struct operation_tensors *tensors)
-{
-    const struct simd_dense *dense = AS(simd_dense, operation);
-    dense->isa->dense_forward(dense, tensors);
-}
-
-static void dense_backward(struct operation *operation, const struct operation_tensors *tensors)
-{
-    const struct simd_dense *dense = AS(simd_dense, operation);
-    dense->isa->dense_backward(dense, tensors);
-}
-
-static void dense_free(struct operation *operation)
-{
-    free(operation);
-}
-
-static int simd_open_dense(void *state, const struct dense_shape *shape,
-                           const struct operation_options *options,
-                           struct operation **out_operation, struct error *error)
-{
-    /* Measured: from here on oneDNN's products are 1.5 x faster and more, which no longer lets a
-     * small model wait for the library. */
-    const size_t large = 4000000;
-    void *other;
-    if ((size_t)shape->batch * shape->inputs * shape->outputs >= large &&
-        fallback(state, &other) == &kernel_onednn)
-        return kernel_onednn.open_dense(other, shape, options, out_operation, error);
-    struct simd_dense *dense = kernel_alloc(sizeof(*dense));
-    dense->operation = (struct operation){
-        .forward = dense_forward,
-        .backward = options->is_training ? dense_backward : NULL,
-        .free = dense_free,
-    };
-    dense->isa = ((struct simd_state *)state)->isa;
-    dense->shape = *shape;
-    dense->needs_input_gradient = options->needs_input_gradient;
-    snprintf(dense->operation.description, sizeof(dense->operation.description), "simd:%s",
-             dense->isa->name);
-    *out_operation = &dense->operation;
-    return 0;
 }
 
 static void block_forward(struct operation *operation, const struct operation_tensors *tensors)
@@ -169,7 +125,7 @@ static int simd_open_conv(void *state, const struct conv_shape *shape,
                           struct error *error)
 {
     void *other;
-    const struct kernel_ops *ops = fallback(state, &other);
+    const struct kernel_ops *ops = simd_fallback(state, &other);
     return ops->open_conv(other, shape, options, out_operation, error);
 }
 
@@ -178,7 +134,7 @@ static int simd_open_pool(void *state, const struct pool_shape *shape,
                           struct error *error)
 {
     void *other;
-    const struct kernel_ops *ops = fallback(state, &other);
+    const struct kernel_ops *ops = simd_fallback(state, &other);
     return ops->open_pool(other, shape, options, out_operation, error);
 }
 
@@ -186,7 +142,7 @@ static int simd_open_pool(void *state, const struct pool_shape *shape,
 static struct kernel_math simd_math(struct simd_state *state)
 {
     void *other;
-    const struct kernel_ops *ops = fallback(state, &other);
+    const struct kernel_ops *ops = simd_fallback(state, &other);
     struct kernel_math math = ops == &kernel_onednn ? onednn_math(other) : kernel_math_plain;
     math.name = state->isa->name;
     math.lstm_forward = state->isa->lstm_forward;
@@ -215,7 +171,7 @@ static int simd_open_recurrent(void *state, const struct recurrent_shape *shape,
 static bool simd_prefers_channels_last(void *state)
 {
     void *other;
-    return fallback(state, &other) == &kernel_onednn;
+    return simd_fallback(state, &other) == &kernel_onednn;
 }
 
 static void simd_sgd(void *state, const struct sgd_rule *rule, float *weights, float *velocity,

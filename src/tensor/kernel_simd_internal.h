@@ -1,7 +1,7 @@
 /*
  * Kernel simd internals: what kernel_simd.c prepares and each instruction set computes.
  *
- * The same code (kernel_simd_isa.h, kernel_simd_conv.h) is compiled once per instruction set with
+ * The same code (kernel_simd_isa.h and what it includes) is compiled once per instruction set with
  * vectors of its width; kernel_simd.c picks one at run time.
  */
 #pragma once
@@ -17,11 +17,24 @@ struct simd_state {
     bool has_tried_onednn;
 };
 
+enum { SPARSE_ROWS = 256, SPARSE_DEPTH = 64, SPARSE_VECTORS = 8 };
+
+/* Room to multiply two matrices of which the left is mostly zeros, SPARSE_ROWS rows and
+ * SPARSE_DEPTH columns of it at a time. */
+struct simd_sparse {
+    float *value;     /* [SPARSE_ROWS, SPARSE_DEPTH]: of each row what is not zero; NULL: no room */
+    uint32_t *at;     /* the same: where in the panel the row lies that it is multiplied with */
+    uint32_t *counts; /* [SPARSE_ROWS] */
+    float *panel;     /* [SPARSE_DEPTH, SPARSE_VECTORS, lane] of the right matrix */
+};
+
 struct simd_dense {
     struct operation operation;
     const struct simd_isa *isa;
     struct dense_shape shape;
     bool needs_input_gradient;
+    struct operation *library; /* of a large one, for what has few zeros; else NULL */
+    struct simd_sparse sparse;
 };
 
 /*
@@ -69,6 +82,10 @@ struct simd_isa {
     uint32_t width; /* floats in a vector */
     void (*dense_forward)(const struct simd_dense *dense, const struct operation_tensors *tensors);
     void (*dense_backward)(const struct simd_dense *dense, const struct operation_tensors *tensors);
+    size_t (*count_zeros)(const float *x, size_t count);
+    void (*sparse_forward)(const struct simd_dense *dense, const struct operation_tensors *tensors);
+    void (*sparse_backward)(const struct simd_dense *dense,
+                            const struct operation_tensors *tensors);
     void (*block_forward)(const struct simd_block *block, const struct operation_tensors *tensors);
     void (*block_backward)(const struct simd_block *block, const struct operation_tensors *tensors);
     void (*lstm_forward)(const struct gate_step *step);
@@ -93,6 +110,14 @@ struct simd_isa {
     void (*scale)(float a, float *x, size_t count);
     void (*exp)(float *x, size_t count);
 };
+
+/* kernel_simd.c: the set for what has no kernel here, and the state to call it with. */
+const struct kernel_ops *simd_fallback(struct simd_state *state, void **out_state);
+
+/* kernel_simd_dense.c */
+int simd_open_dense(void *state, const struct dense_shape *shape,
+                    const struct operation_options *options, struct operation **out_operation,
+                    struct error *error);
 
 /* kernel_simd_norm.c */
 int simd_open_norm(void *state, const struct norm_shape *shape,

@@ -329,32 +329,51 @@ static void isa_dense_forward(const struct simd_dense *dense, const struct opera
         dot_rows(&s, t, n, 1);
 }
 
-static void isa_dense_backward(const struct simd_dense *dense, const struct operation_tensors *t)
+static struct product weights_product(const struct simd_dense *dense,
+                                      const struct operation_tensors *t)
 {
     const struct dense_shape s = dense->shape;
-    const struct product weights = {.a = t->output_gradient,
-                                    .a_row = 1,
-                                    .a_step = s.outputs,
-                                    .b = t->input,
-                                    .c = t->weights_gradient,
-                                    .m = s.outputs,
-                                    .n = s.inputs,
-                                    .k = s.batch};
-    product_run(&weights);
+    return (struct product){.a = t->output_gradient,
+                            .a_row = 1,
+                            .a_step = s.outputs,
+                            .b = t->input,
+                            .c = t->weights_gradient,
+                            .m = s.outputs,
+                            .n = s.inputs,
+                            .k = s.batch};
+}
+
+static struct product input_product(const struct simd_dense *dense,
+                                    const struct operation_tensors *t)
+{
+    const struct dense_shape s = dense->shape;
+    return (struct product){.a = t->output_gradient,
+                            .a_row = s.outputs,
+                            .a_step = 1,
+                            .b = t->weights,
+                            .c = t->input_gradient,
+                            .m = s.batch,
+                            .n = s.inputs,
+                            .k = s.outputs};
+}
+
+static void add_bias_gradient(const struct simd_dense *dense, const struct operation_tensors *t)
+{
+    const struct dense_shape s = dense->shape;
     memset(t->bias_gradient, 0, sizeof(float) * s.outputs);
     for (uint32_t n = 0; n < s.batch; n++)
         for (uint32_t o = 0; o < s.outputs; o++)
             t->bias_gradient[o] += t->output_gradient[(size_t)n * s.outputs + o];
+}
+
+static void isa_dense_backward(const struct simd_dense *dense, const struct operation_tensors *t)
+{
+    const struct product weights = weights_product(dense, t);
+    product_run(&weights);
+    add_bias_gradient(dense, t);
     if (!dense->needs_input_gradient)
         return;
-    const struct product input = {.a = t->output_gradient,
-                                  .a_row = s.outputs,
-                                  .a_step = 1,
-                                  .b = t->weights,
-                                  .c = t->input_gradient,
-                                  .m = s.batch,
-                                  .n = s.inputs,
-                                  .k = s.outputs};
+    const struct product input = input_product(dense, t);
     product_run(&input);
 }
 
@@ -398,12 +417,16 @@ static void isa_scale(float a, float *x, size_t count)
 #include "tensor/kernel_simd_conv.h"
 #include "tensor/kernel_simd_gates.h"
 #include "tensor/kernel_simd_norm.h"
+#include "tensor/kernel_simd_sparse.h"
 
 const struct simd_isa ISA = {
     .name = ISA_NAME,
     .width = LANES,
     .dense_forward = isa_dense_forward,
     .dense_backward = isa_dense_backward,
+    .count_zeros = isa_count_zeros,
+    .sparse_forward = isa_sparse_forward,
+    .sparse_backward = isa_sparse_backward,
     .block_forward = isa_block_forward,
     .block_backward = isa_block_backward,
     .lstm_forward = isa_lstm_forward,
