@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/units.h"
 #include "sandbox/folder.h"
 #include "server/imports_internal.h"
 #include "train/look.h"
@@ -220,11 +221,11 @@ static int check_wish(struct imports *imports, struct import_order *order,
         return error_wrap(error, "files");
     if (order->manifest.size_bytes == 0)
         return error_set(error, ERROR_INVALID, "files: it is empty");
+    char size[UNITS_TEXT_SIZE], most[UNITS_TEXT_SIZE];
     if (order->manifest.size_bytes > imports_size_max(imports))
-        return error_set(error, ERROR_INVALID,
-                         "files: %" PRIu64 " MiB are more than the %" PRIu64
-                         " MiB that this market reads",
-                         order->manifest.size_bytes >> 20, imports_size_max(imports) >> 20);
+        return error_set(error, ERROR_INVALID, "files: %s are more than the %s this market reads",
+                         units_format_bytes((int64_t)order->manifest.size_bytes, size),
+                         units_format_bytes((int64_t)imports_size_max(imports), most));
     return 0;
 }
 

@@ -15,7 +15,9 @@ enum { CAPACITY_MIN = 1 << 16 };
 static int no_room(size_t size, struct error *error)
 {
     return error_set(error, ERROR_EXHAUSTED, "no room for %zu bytes of data: %s", size,
-                     errno == ENOSPC ? "the disk is full (TMPDIR names another)" : "no memory");
+                     errno == ENOSPC  ? "the disk is full (TMPDIR names another)"
+                     : errno == EFBIG ? "no file may be as large here"
+                                      : "no memory");
 }
 
 static int open_file(struct error *error)

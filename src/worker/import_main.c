@@ -20,6 +20,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,10 @@ static int write_out(struct arena *arena, const char *name, struct text bytes, s
         return error_set_errno(error, errno, "make \"%s\"", path);
     for (size_t done = 0; done < bytes.size;) {
         const ssize_t written = write(fd, bytes.data + done, bytes.size - done);
+        if (written < 0 && errno == EFBIG)
+            return error_set(error, ERROR_EXHAUSTED,
+                             "%zu MiB of records are more than may be written here",
+                             bytes.size >> 20);
         if (written < 0 && errno != EINTR)
             return error_set_errno(error, errno, "write the records");
         done += written > 0 ? (size_t)written : 0;
@@ -196,6 +201,7 @@ int import_read_main(int argc, char **argv)
     if (argc != 5 || text_parse_u64(text_of(argv[3]), &limits.bytes_max, &error) < 0 ||
         text_parse_u64(text_of(argv[4]), &limits.files_max, &error) < 0)
         return misused();
+    signal(SIGXFSZ, SIG_IGN); /* what may not be written is an error, with words */
     return import_file(arena, argv[1], !strcmp(argv[2], "folder"), &limits, &error) < 0
                ? fail(&error)
                : 0;

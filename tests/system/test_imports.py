@@ -240,3 +240,155 @@ def test_a_file_looks_like_something(ann):
     assert refused.status == 422 and "nothing tells" in refused.json["detail"]
     assert ann.look(b"", "rows.csv").status == 422
     assert ann.look(b"x" * ((256 << 10) + 1), "rows.csv").status == 413
+
+
+def bomb(megabytes=64):
+    """A small archive of a large file."""
+    return tar({"folder/zeros.txt": bytes(megabytes << 20)}, "w:gz")
+
+
+def test_what_unpacks_to_too_much_is_stopped(tmp_path):
+    market = Market(tmp_path / "market", "--no-local-lender", "--import-max", "1MiB")
+    ann = Borrower(market)
+    try:
+        data = bomb()
+        assert len(data) < 1 << 20
+        read = ann.read(data, "folder.tar.gz")
+        assert read["state"] == "failed" and "the archive holds more than" in read["problem"], read
+        # Rows that take far more as records than as text: the disk it may write to is the limit.
+        words = "\n".join(f"{i},{i},{'x' if i % 2 else 'y'}" for i in range(900))
+        read = ann.read(words.encode(), "rows.csv", {**LOGISTIC, "read": {"categories": "one-hot",
+                                                                         "category_columns": "1,2"}})
+        assert read["state"] == "failed" and "MiB of records are more than may be written" in read["problem"], read
+        refused = ann.post(ann.send(b"1,2\n" * (300 << 10)), "rows.csv")
+        assert refused.status == 400 and "more than the 1.0 MiB" in refused.json["detail"], refused
+    finally:
+        assert market.stop() == 0
+
+
+def test_records_beyond_the_quota_are_not_kept(tmp_path):
+    data = table(4000)
+    market = Market(tmp_path / "market", "--no-local-lender", "--account-quota", str(len(data) + 20000))
+    ann = Borrower(market)
+    try:
+        read = ann.read(data, "rows.csv")
+        assert read["state"] == "failed" and "used up what it may store" in read["problem"], read
+        small = ann.read(table(20), "rows.csv")
+        assert small["state"] == "ready", small
+    finally:
+        assert market.stop() == 0
+
+
+def test_an_import_is_its_accounts_and_is_posted_once_for_a_key(ann):
+    bob = Borrower(ann.market, "bob")
+    files = ann.send(table())
+    first = ann.post(files, "rows.csv", key="k" * 40)
+    assert first.status == 201
+    number = first.json["id"]
+    assert ann.post(files, "rows.csv", key="k" * 40).json["id"] == number
+    assert ann.post(files, "other.csv", key="k" * 40).status == 409
+    assert bob.get(number).status == 404 and bob.remove(number).status == 404
+    assert bob.post(files, "rows.csv").status == 404, "the chunks are ann's"
+    read = ann.end_of(number)
+    assert read["state"] == "ready"
+    assert ann.market.get(f"/v1/chunks/{read['inputs'][0]['manifest']}", ann.token).status == 200
+    assert ann.market.get(f"/v1/chunks/{read['inputs'][0]['manifest']}", bob.token).status == 404
+    assert ann.remove(number).status == 204 and ann.get(number).status == 404 and ann.remove(number).status == 404
+    assert ann.market.post("/v1/imports", {"files": files, "name": "rows.csv", "train": LOGISTIC}).status == 401
+
+
+def slow():
+    """Takes seconds to read: much text, few records."""
+    return gzip.compress(b"word " * (40 << 20), 1)
+
+
+def readers(market):
+    """The processes that read for this market."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = pathlib.Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has just ended
+        if words[1:2] == [b"import-run"] and str(market.folder).encode() in words[3]:
+            found.append(int(name))
+    return found
+
+
+def hold_reader(market):
+    """Until it is killed, one that reads for this market reads no further."""
+    for process in readers(market):
+        try:
+            os.kill(process, signal.SIGSTOP)
+            return process
+        except ProcessLookupError:
+            pass  # it has just ended
+    return None
+
+
+def test_one_that_is_read_is_stopped_and_the_next_goes_on(ann):
+    bob = Borrower(ann.market, "bob")
+    text = {"model": "char-lstm", "predict": "next", "read": {"unit": "words"}}
+    files = ann.send(slow())
+    numbers = []
+    for _ in range(4):
+        answer = ann.post(files, "long.txt.gz", text)
+        assert answer.status == 201, answer
+        numbers.append(answer.json["id"])
+    limited = ann.post(files, "long.txt.gz", text)
+    assert limited.status == 429 and limited.headers["Retry-After"], limited
+    wait_for("the reader", lambda: hold_reader(ann.market))
+    states = [ann.get(number).json["state"] for number in numbers]
+    assert states[states.index("reading") + 1:] == ["waiting"] * (3 - states.index("reading")), states
+    assert bob.read(table(), "rows.csv")["state"] == "ready", "others do not wait for ann's"
+    for number in reversed(numbers):
+        assert ann.remove(number).status == 204
+    wait_for("the reader's end", lambda: not readers(ann.market))
+    assert ann.read(table(), "rows.csv")["state"] == "ready"
+    folders = ann.market.folder / "imports"
+    wait_for("the folders to go", lambda: not [name for name in os.listdir(folders) if name[0].isdigit()])
+
+
+def test_after_a_restart_in_the_middle_it_is_posted_again(ann):
+    market = ann.market
+    files = ann.send(slow())
+    small = ann.send(table())
+    text = {"model": "char-lstm", "predict": "next", "read": {"unit": "words"}}
+    number = ann.post(files, "long.txt.gz", text).json["id"]
+    wait_for("the reader", lambda: hold_reader(market))
+    market.kill()
+    wait_for("the reader's end", lambda: not readers(market))
+    market.start()
+    assert not [name for name in os.listdir(market.folder / "imports") if name[0].isdigit()]
+    assert ann.get(number).status == 404
+    answer = ann.post(small, "rows.csv")
+    assert answer.json["id"] > number and ann.end_of(answer.json["id"])["state"] == "ready"
+    # And one that is stopped in good order while it reads.
+    ann.post(files, "long.txt.gz", text)
+    wait_for("the reader", lambda: hold_reader(market))
+    assert market.stop(signal.SIGTERM) == 0
+    assert not readers(market)
+    market.start()
+
+
+def test_jobs_learn_from_what_the_market_read(tmp_path):
+    with running(tmp_path) as (market, token, _, _):
+        ann = Borrower.__new__(Borrower)
+        ann.market, ann.token = market, token
+        for data, name, train in ((table(400), "shapes.csv", {"model": "mlp"}),
+                                  (tar(pictures(), "w:gz"), "shades.tar.gz", {"model": "logistic"})):
+            read = ann.read(data, name, train)
+            assert read["state"] == "ready", read
+            job = job_spec(market, token, 1, min_time="1s")
+            job["train"].update(train, **read["train"])
+            job["train"]["target"] = {"accuracy": 0.75}
+            job["inputs"] = read["inputs"]
+            answer = market.post("/v1/jobs", job, token)
+            assert answer.status == 201, answer
+            number = answer.json["id"]
+            done = wait_for("the job's end", lambda: next(
+                (one for one in [market.get(f"/v1/jobs/{number}", token).json]
+                 if one["state"] in ("succeeded", "failed", "cancelled")), None))
+            assert done["state"] == "succeeded", done
+            names = [one["name"] for one in market.get(f"/v1/jobs/{number}/artifacts", token).json["items"]]
+            assert "model.safetensors" in names, names
