@@ -80,6 +80,9 @@ static const struct option serve_options[] = {
      "How much data one account may upload."},
     {"import_max", OPTION_BYTES, SERVER(import_size_bytes), "SIZE", "4GiB",
      "How large a file or archive the market reads for somebody."},
+    {"import_private", OPTION_FLAG, SERVER(is_import_private),
+     .help = "Fetch what the market reads for somebody from private addresses, too: those of this "
+             "machine and its network."},
     {"keep", OPTION_DURATION, SERVER(keep_ms), "TIME", "30d",
      "How long data, results and logs stay that nobody used.", .minimum = 1000,
      .maximum = INT64_C(36500) * 86400000},

@@ -6,6 +6,7 @@
 #include "peer/gateway.h"
 #include "peer/keeper.h"
 #include "sandbox/stage.h"
+#include "server/import_fetch.h"
 #include "server/import_runner.h"
 #include "worker/worker.h"
 
@@ -116,6 +117,8 @@ int main(int argc, char **argv)
     /* Started by the market, for data that it reads for somebody. */
     if (argc > 1 && !strcmp(argv[1], "import-run"))
         return import_runner_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "import-fetch"))
+        return import_fetch_main(argc - 1, argv + 1);
     /* Inside a sandbox there is no home, no file and no variable to read options from. */
     if (argc > 1 && !strcmp(argv[1], "worker"))
         return worker_main(argc - 1, argv + 1);

@@ -106,6 +106,8 @@ static int set_limits(const struct confine_options *options)
 {
     if (set_limit(RLIMIT_CORE, 0) < 0 || set_limit(RLIMIT_NOFILE, options->descriptor_max) < 0)
         return -1;
+    if (options->file_bytes && set_limit(RLIMIT_FSIZE, (rlim_t)options->file_bytes) < 0)
+        return -1;
     return HAS_SHADOW ? 0 : set_limit(RLIMIT_DATA, (rlim_t)options->data_bytes);
 }
 
@@ -119,10 +121,10 @@ static int drop_user(void)
                : 0;
 }
 
-int confine_to_sockets(const struct confine_options *options, struct error *error)
+static int confine_by(const struct confine_options *options, const struct stage_rules *rules,
+                      struct error *error)
 {
     const pid_t parent = getppid();
-    const struct stage_rules nothing = {.has_network = 1, .sees_nothing = 1};
     if (set_limits(options) < 0)
         return error_set_errno(error, errno, "set limits");
     if (drop_user() < 0)
@@ -132,7 +134,23 @@ int confine_to_sockets(const struct confine_options *options, struct error *erro
         return error_set(error, ERROR_UNAVAILABLE, "whoever started this is gone");
     if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return error_set_errno(error, errno, "give up privileges");
-    if (stage_confine(&nothing) < 0)
+    if (stage_confine(rules) < 0)
         return error_set_errno(error, errno, "confine this process by Landlock");
-    return load_filter(error);
+    return 0;
+}
+
+int confine_to_sockets(const struct confine_options *options, struct error *error)
+{
+    static const struct stage_rules nothing = {.has_network = 1, .sees_nothing = 1};
+    return confine_by(options, &nothing, error) < 0 ? -1 : load_filter(error);
+}
+
+int confine_to_network(const struct confine_options *options, struct error *error)
+{
+    static const struct stage_rules rules = {
+        .readable = {"/usr", "/lib", "/lib64", "/etc", "/run/systemd/resolve"},
+        .readable_count = 5,
+        .has_network = 1,
+    };
+    return confine_by(options, &rules, error);
 }

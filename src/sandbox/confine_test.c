@@ -1,9 +1,11 @@
 #include "sandbox/confine.h"
+#include "sandbox/stage.h"
 #include "testing/testing.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -62,10 +64,43 @@ TEST(a_confined_process_has_sockets_of_ipv4_and_nothing_else)
     assert_int_equal(status, 0);
 }
 
+/* 0: all is as it should be, or this kernel has no Landlock. */
+static int try_fetching(void)
+{
+    struct error error;
+    const struct confine_options options = {
+        .descriptor_max = DESCRIPTORS, .data_bytes = 64 << 20, .file_bytes = 10};
+    const int given = memfd_create("given", MFD_CLOEXEC);
+    signal(SIGXFSZ, SIG_IGN);
+    if (confine_to_network(&options, &error) < 0)
+        return 1;
+    if (geteuid() == 0 || write(given, "twelve bytes", 12) != 10 || write(given, "x", 1) >= 0)
+        return 2;
+    if (open("/etc/passwd", O_RDONLY) < 0 || open("/usr/bin/env", O_RDONLY) < 0)
+        return 3;
+    if (socket(AF_INET, SOCK_STREAM, 0) < 0 || socket(AF_INET6, SOCK_STREAM, 0) < 0)
+        return 4;
+    if (open("/tmp/souk-confine-test", O_WRONLY | O_CREAT, 0600) >= 0 && stage_landlock_abi())
+        return 5;
+    return open("/tmp", O_RDONLY) >= 0 && stage_landlock_abi() ? 6 : 0;
+}
+
+TEST(one_that_fetches_reads_what_it_needs_and_writes_what_it_was_given)
+{
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(try_fetching());
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_confined_process_has_sockets_of_ipv4_and_nothing_else),
+        cmocka_unit_test(one_that_fetches_reads_what_it_needs_and_writes_what_it_was_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,8 +86,10 @@ int stage_confine(const struct stage_rules *rules)
     if (fd < 0)
         return -1;
     int result = 0;
-    if (!rules->sees_nothing)
+    if (!rules->sees_nothing && !rules->readable_count)
         result = add_path(fd, "/", ACCESS_READ & known);
+    for (size_t i = 0; result == 0 && i < rules->readable_count; i++)
+        result = add_path(fd, rules->readable[i], ACCESS_READ & known);
     if (result == 0 && !rules->sees_nothing)
         result = add_path(fd, "/dev", ACCESS_DEVICE & known);
     if (result == 0 && rules->writes_proc)

@@ -14,11 +14,13 @@
 
 #define STAGE_WORD "sandbox-stage"
 
-enum { STAGE_WRITABLE_MAX = 32 };
+enum { STAGE_WRITABLE_MAX = 32, STAGE_READABLE_MAX = 16 };
 
 struct stage_rules {
     const char *writable[STAGE_WRITABLE_MAX]; /* folders; all else can only be read */
     size_t writable_count;
+    const char *readable[STAGE_READABLE_MAX]; /* all that can be read, if there is any */
+    size_t readable_count;
     int has_network;  /* false: no TCP */
     int sees_nothing; /* no file at all */
     int writes_proc;  /* its own files in /proc, as NVIDIA's driver does */

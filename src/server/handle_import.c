@@ -5,9 +5,11 @@
 #include "runtime/job_import.h"
 #include "server/call.h"
 #include "server/handlers.h"
+#include "server/import_fetch.h"
 #include "server/imports.h"
 #include "server/looks.h"
 #include "server/view.h"
+#include "source/remote.h"
 #include "train/look.h"
 
 #include <inttypes.h>
@@ -22,7 +24,7 @@ struct import_body {
 static const struct json_field import_fields[] = {
     {"files", JSON_TEXT, offsetof(struct import_body, files)},
     {"name", JSON_TEXT, offsetof(struct import_body, name)},
-    {"url", JSON_TEXT, offsetof(struct import_body, url), .size_max = 4096},
+    {"url", JSON_TEXT, offsetof(struct import_body, url), .size_max = PLACE_SIZE_MAX},
     {"sha256", JSON_TEXT, offsetof(struct import_body, sha256)},
     {"peer", JSON_TEXT, offsetof(struct import_body, peer), .size_max = 256},
     {"secrets", JSON_ANY, offsetof(struct import_body, secrets)},
@@ -64,25 +66,132 @@ static int write_spec(struct arena *arena, const struct import_body *body, struc
     return 0;
 }
 
-static int read_wish(struct call *call, const struct import_body *body,
-                     struct import_wish *out_wish, struct error *error)
+/* ---- What is fetched ------------------------------------------------------------------------- */
+
+enum { CREDENTIALS_MAX = 16, SECRET_SIZE_MAX = 4096 };
+
+/* The secrets that are known, as an object's fields. */
+static struct json_schema secrets_schema(struct json_field fields[CREDENTIALS_MAX])
 {
-    *out_wish = (struct import_wish){.account = call->caller.account,
-                                     .name = body->name,
-                                     .is_peer = body->peer.size > 0,
-                                     .has_key = call->has_key};
+    struct json_schema schema = {.name = "import.secrets",
+                                 .fields = fields,
+                                 .struct_size = CREDENTIALS_MAX * sizeof(struct text)};
+    for (const char *name; (name = remote_credential_name(schema.field_count));) {
+        ASSERT(schema.field_count < CREDENTIALS_MAX);
+        fields[schema.field_count] = (struct json_field){
+            .name = name,
+            .kind = JSON_TEXT,
+            .offset = schema.field_count * sizeof(struct text),
+            .size_max = SECRET_SIZE_MAX,
+        };
+        schema.field_count++;
+    }
+    return schema;
+}
+
+/* Checked here: the process that fetches would say it later. */
+static int read_secrets(struct arena *arena, struct text json, struct import_fetch_request *request,
+                        struct error *error)
+{
+    struct json_field fields[CREDENTIALS_MAX];
+    const struct json_schema schema = secrets_schema(fields);
+    struct text given[CREDENTIALS_MAX] = {0};
+    struct remote_credentials tried AUTO_CREDENTIALS = {0};
+    struct text *names = arena_alloc(arena, sizeof(given)),
+                *values = arena_alloc(arena, sizeof(given));
+    size_t count = 0;
+    if (json.size && json_read(arena, json, &schema, given, error) < 0)
+        return -1;
+    for (size_t i = 0; i < schema.field_count; i++) {
+        if (!given[i].size)
+            continue;
+        names[count] = text_of(fields[i].name);
+        values[count++] = given[i];
+        if (remote_credentials_set(&tried, text_of(fields[i].name), given[i], error) < 0)
+            return error_wrap(error, "import.secrets");
+    }
+    request->names = (struct json_array){names, count};
+    request->values = (struct json_array){values, count};
+    return 0;
+}
+
+static int read_address(struct arena *arena, const struct import_body *body,
+                        struct place *out_place, struct text *out_address, struct error *error)
+{
+    struct text address = body->url;
+    if (place_parse(address, out_place, error) < 0)
+        return error_wrap(error, "import.url");
+    if (out_place->kind == PLACE_FILE || place_is_folder(out_place))
+        return error_set(error, ERROR_INVALID, "import.url: must be one file on another machine");
+    if (body->sha256.size && out_place->has_hash)
+        return error_set(error, ERROR_INVALID, "import.sha256: the url has one already");
+    if (body->sha256.size)
+        address = text_of(arena_format(arena, TEXT_FORMAT "#sha256=" TEXT_FORMAT,
+                                       TEXT_ARGS(address), TEXT_ARGS(body->sha256)));
+    if (place_parse(address, out_place, error) < 0)
+        return error_wrap(error, "import.sha256");
+    *out_address = address;
+    return 0;
+}
+
+/* Its last name is the file's, unless another is given. */
+static int read_fetch(struct server *server, struct arena *arena, struct import_body *body,
+                      struct text *out_json, struct error *error)
+{
+    struct import_fetch_request request = {
+        .size_max = imports_size_max(server->imports),
+        .is_private_allowed = server->options.is_import_private,
+    };
+    struct place place;
+    struct json_writer writer;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, IMPORTS_REQUEST_MAX);
+    if (body->files.size)
+        return error_set(error, ERROR_INVALID, "import.url: goes without files");
+    if (read_address(arena, body, &place, &request.address, error) < 0 ||
+        read_secrets(arena, body->secrets, &request, error) < 0)
+        return -1;
+    if (!body->name.size)
+        body->name = place_file_name(&place);
+    json_writer_init(&writer, &json);
+    json_write(&writer, &import_fetch_schema, &request);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    *out_json = arena_copy_text(arena, buffer_text(&json));
+    return 0;
+}
+
+/* ---- The wish -------------------------------------------------------------------------------- */
+
+static int read_files(const struct import_body *body, struct import_wish *wish, struct error *error)
+{
+    if (!body->files.size)
+        return error_set(error, ERROR_INVALID, "import.files: is missing, or else url");
+    if (body->sha256.size || body->secrets.size)
+        return error_set(error, ERROR_INVALID, "import.%s: goes with url",
+                         body->sha256.size ? "sha256" : "secrets");
+    if (blob_hash_parse(body->files, &wish->manifest, error) < 0)
+        return error_wrap(error, "import.files");
+    return 0;
+}
+
+static int read_wish(struct call *call, struct import_body *body, struct import_wish *out_wish,
+                     struct error *error)
+{
+    *out_wish = (struct import_wish){
+        .account = call->caller.account, .is_peer = body->peer.size > 0, .has_key = call->has_key};
     memcpy(out_wish->key_hash, call->key_hash, sizeof(out_wish->key_hash));
     memcpy(out_wish->request_hash, call->request_hash, sizeof(out_wish->request_hash));
-    if (!body->files.size)
-        return error_set(error, ERROR_INVALID, "import.files: is missing");
-    if (blob_hash_parse(body->files, &out_wish->manifest, error) < 0)
-        return error_wrap(error, "import.files");
+    if ((body->url.size ? read_fetch(call->server, call->arena, body, &out_wish->fetch, error)
+                        : read_files(body, out_wish, error)) < 0)
+        return -1;
+    out_wish->name = body->name;
     if (import_name_check(body->name, error) < 0)
         return -1;
     return write_spec(call->arena, body, &out_wish->spec, error);
 }
 
-static void send_order(struct http_request *request, const struct import_order *order, int status)
+static void send_order(struct http_request *request, struct import_order *order, int status)
 {
     struct view_answer answer;
     view_answer_begin(&answer);
@@ -90,7 +199,7 @@ static void send_order(struct http_request *request, const struct import_order *
     view_answer_send(&answer, request, status);
 }
 
-static void send_added(struct http_request *request, const struct import_order *order)
+static void send_added(struct http_request *request, struct import_order *order)
 {
     struct error error;
     const char *path =
@@ -118,15 +227,10 @@ void handle_import_create(struct http_request *request, void *context)
     AUTO(call) struct call *call = call_new(server, request); /* for its key and arena */
     struct import_body body = {0};
     struct import_wish wish;
-    const struct import_order *order;
+    struct import_order *order;
     struct error error;
-    const struct text json = http_request_body(request);
-    const bool is_read = json_read(call->arena, json, &import_schema, &body, &error) == 0;
-    if (is_read && body.url.size)
-        http_reply_problem(request, 422, "unsupported",
-                           "this market reads only what was sent to it: upload the file and name "
-                           "its manifest in files");
-    else if (!is_read || read_wish(call, &body, &wish, &error) < 0)
+    if (json_read(call->arena, http_request_body(request), &import_schema, &body, &error) < 0 ||
+        read_wish(call, &body, &wish, &error) < 0)
         http_reply_error(request, &error);
     else if (imports_add(server->imports, &wish, &order, &error) < 0)
         refuse(request, &error);
@@ -152,8 +256,7 @@ void handle_import_get(struct http_request *request, void *context)
     uint64_t id = 0;
     if (route_id(request, "an import's", &id) < 0)
         return;
-    const struct import_order *order =
-        imports_find(server->imports, route_caller(request)->account, id);
+    struct import_order *order = imports_find(server->imports, route_caller(request)->account, id);
     if (order)
         send_order(request, order, 200);
     else

@@ -1,19 +1,27 @@
 /*
- * One import: what was sent is laid into a file, read by a confined process, put into the store and
- * made the account's; then its folder goes. What takes long is a step on a thread of its own.
+ * One import: what was sent is laid into a file, or it is fetched from where it lies, read by a
+ * confined process, put into the store and made the account's; then its folder goes. What takes
+ * long is a step on a thread of its own.
  */
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "sandbox/folder.h"
+#include "server/import_fetch.h"
 #include "server/import_runner.h"
 #include "server/imports_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+enum { LIFTED_FD_MIN = 10 };
 
 static void step_done(void *context);
 static void clean_up(struct import_order *order);
@@ -40,8 +48,7 @@ static void end_with(struct import_order *order, const struct error *error)
     if (!order->is_gone)
         log_event(error && error->code == ERROR_UNAVAILABLE ? LOG_WARN : LOG_INFO, "import_ended",
                   "import=%" PRIu64 " account=%" PRIu64 " bytes=%" PRIu64 " error=\"%s\"",
-                  order->id, order->wish.account, order->manifest.size_bytes,
-                  error ? error->message : "");
+                  order->id, order->wish.account, order->total_bytes, error ? error->message : "");
     clean_up(order);
 }
 
@@ -99,6 +106,7 @@ static void clean_up(struct import_order *order)
 
 /* ---- Its steps ------------------------------------------------------------------------------- */
 
+static void fetch_it(struct import_order *order);
 static void read_it(struct import_order *order);
 static int look_at_product(struct import_order *order, struct error *error);
 static void check_room(struct import_order *order);
@@ -119,25 +127,117 @@ static int make_folders(struct import_order *order, struct error *error)
                : 0;
 }
 
+static const char *data_path(struct import_order *order)
+{
+    return arena_format(order->arena, "%s/data/" TEXT_FORMAT, order->folder,
+                        TEXT_ARGS(order->wish.name));
+}
+
 static int lay_out(struct import_order *order, struct error *error)
 {
-    const char *path = arena_format(order->arena, "%s/data/" TEXT_FORMAT, order->folder,
-                                    TEXT_ARGS(order->wish.name));
     if (make_folders(order, error) < 0)
         return -1;
-    return import_lay_out(order->imports->server->blobs, &order->manifest, path, &order->progress,
-                          error);
+    return import_lay_out(order->imports->server->blobs, &order->manifest, data_path(order),
+                          &order->progress, error);
 }
 
 void import_order_begin(struct import_order *order, size_t slot)
 {
     order->is_at_work = true;
     order->slot = slot;
-    order->state = IMPORT_READING;
+    order->state = order->request.size ? IMPORT_FETCHING : IMPORT_READING;
     snprintf(order->folder, sizeof(order->folder), "%.*s/%" PRIu64, SERVER_PATH_SIZE - 32,
              order->imports->folder, order->id);
-    start_step(order, lay_out, read_it);
+    if (order->request.size)
+        start_step(order, make_folders, fetch_it);
+    else
+        start_step(order, lay_out, read_it);
 }
+
+/* ---- Fetching -------------------------------------------------------------------------------- */
+
+static void look_at_progress(struct import_order *order)
+{
+    struct import_fetch_progress progress;
+    if (order->progress_fd < 0 ||
+        pread(order->progress_fd, &progress, sizeof(progress), 0) != sizeof(progress))
+        return;
+    atomic_store(&order->progress.done_bytes, progress.done_bytes);
+    order->total_bytes = progress.total_bytes;
+}
+
+static void has_fetched(void *context, const struct error *error)
+{
+    struct import_order *order = context;
+    struct stat status;
+    struct error problem;
+    look_at_progress(order);
+    close(TAKE_FD(order->progress_fd));
+    import_run_free(TAKE(order->run));
+    if (!error && (stat(data_path(order), &status) < 0 || status.st_size == 0)) {
+        error_fill(&problem, ERROR_INVALID, "what was fetched is empty");
+        error = &problem;
+    }
+    if (error) {
+        end_with(order, error);
+        return;
+    }
+    order->total_bytes = (uint64_t)status.st_size;
+    atomic_store(&order->progress.done_bytes, order->total_bytes);
+    order->state = IMPORT_READING;
+    read_it(order);
+}
+
+/* Above the descriptors that the process gets by their numbers. */
+static int lift_fd(int fd)
+{
+    const int lifted = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, LIFTED_FD_MIN);
+    const int failure = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = failure;
+    return lifted;
+}
+
+/* The secrets in it go with the process that gets it. */
+static int open_request(struct import_order *order)
+{
+    AUTO_FD int fd = lift_fd(memfd_create("request", MFD_CLOEXEC));
+    const bool is_written = fd >= 0 && pwrite(fd, order->request.data, order->request.size, 0) ==
+                                           (ssize_t)order->request.size;
+    sodium_memzero(order->request.data, order->request.size);
+    buffer_clear(&order->request);
+    return is_written ? TAKE_FD(fd) : -1;
+}
+
+static int start_fetch(struct import_order *order, struct error *error)
+{
+    static const char *const no_more[] = {NULL};
+    AUTO_FD int request_fd = open_request(order);
+    AUTO_FD int file_fd =
+        lift_fd(open(data_path(order), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    order->progress_fd = lift_fd(memfd_create("progress", MFD_CLOEXEC));
+    if (request_fd < 0 || file_fd < 0 || order->progress_fd < 0)
+        return error_set_errno(error, errno, "make a file for what is fetched");
+    const struct import_run_options options = {
+        .command = "import-fetch",
+        .argv = no_more,
+        .stdin_fd = request_fd,
+        .fds = {file_fd, order->progress_fd},
+        .on_done = has_fetched,
+        .context = order,
+    };
+    return import_run_start(order->imports->server, &options, &order->run, error);
+}
+
+static void fetch_it(struct import_order *order)
+{
+    struct error error;
+    if (start_fetch(order, &error) < 0)
+        end_with(order, &error);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static void has_read(void *context, const struct error *error)
 {
@@ -154,6 +254,8 @@ static void read_it(struct import_order *order)
     const struct imports *imports = order->imports;
     struct error error;
     const char *argv[] = {
+        arena_format(order->arena, "%s/state-%zu", imports->folder, order->slot),
+        order->folder,
         "read",
         arena_copy_string(order->arena, order->wish.name),
         order->is_folder ? "folder" : "file",
@@ -161,8 +263,7 @@ static void read_it(struct import_order *order)
         NULL,
     };
     const struct import_run_options options = {
-        .state = arena_format(order->arena, "%s/state-%zu", imports->folder, order->slot),
-        .folder = order->folder,
+        .command = "import-run",
         .argv = argv,
         .on_done = has_read,
         .context = order,
@@ -237,6 +338,10 @@ void import_order_abandon(struct import_order *order)
 void import_order_free(struct import_order *order)
 {
     import_product_done(&order->product);
+    if (order->request.size)
+        sodium_memzero(order->request.data, order->request.size);
+    buffer_done(&order->request);
+    auto_close_fd(&order->progress_fd);
     arena_free(order->arena);
     free(order);
 }
@@ -302,15 +407,17 @@ static void write_product(struct json_writer *writer, const struct import_produc
     write_train(writer, &product->train);
 }
 
-void import_order_write(const struct import_order *order, struct json_writer *writer)
+void import_order_write(struct import_order *order, struct json_writer *writer)
 {
-    static const char *const states[IMPORT_STATE_COUNT] = {"waiting", "reading", "ready", "failed"};
+    static const char *const states[IMPORT_STATE_COUNT] = {"waiting", "fetching", "reading",
+                                                           "ready", "failed"};
+    look_at_progress(order);
     json_object_begin(writer);
     json_field_u64(writer, "id", order->id);
     json_field_text(writer, "name", order->wish.name);
     json_field_string(writer, "state", states[order->state]);
     json_field_u64(writer, "done_bytes", atomic_load(&order->progress.done_bytes));
-    json_field_u64(writer, "total_bytes", order->manifest.size_bytes);
+    json_field_u64(writer, "total_bytes", order->total_bytes);
     if (order->state == IMPORT_FAILED)
         json_field_string(writer, "problem", order->problem.message);
     if (order->state == IMPORT_READY)

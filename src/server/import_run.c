@@ -1,5 +1,6 @@
 #include "server/import_run.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "server/import_runner.h"
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FIXED = 5 };
+enum { FIXED = 3, FIRST_FD = 3 };
 
 struct import_run {
     void (*on_done)(void *context, const struct error *error);
@@ -48,16 +49,29 @@ static void run_ended(void *context, const struct child_exit *exit)
     else if (exit->signal == 0 && words[0])
         error_fill(&error, ERROR_UNAVAILABLE, "%s", words);
     else
-        error_fill(&error, ERROR_UNAVAILABLE, "reading it was cut off: status %d, signal %d",
-                   exit->status, exit->signal);
+        error_fill(&error, ERROR_UNAVAILABLE, "it was cut off: status %d, signal %d", exit->status,
+                   exit->signal);
     run->on_done(run->context, &error);
 }
 
-/* The market blocks the signals it waits for; its child must not inherit that. */
-static int spawn(struct import_run *run, const char *program, char *const *arguments,
-                 struct error *error)
+/* The descriptors it gets are all above those they become: none is written over before its turn. */
+static void add_descriptors(posix_spawn_file_actions_t *actions, const struct import_run *run,
+                            const struct import_run_options *options)
 {
+    posix_spawn_file_actions_adddup2(actions, run->words_fd, STDOUT_FILENO);
+    if (options->stdin_fd > 0)
+        posix_spawn_file_actions_adddup2(actions, options->stdin_fd, STDIN_FILENO);
+    for (int i = 0; i < IMPORT_RUN_FDS; i++) {
+        ASSERT(options->fds[i] == 0 || options->fds[i] >= FIRST_FD + IMPORT_RUN_FDS);
+        if (options->fds[i])
+            posix_spawn_file_actions_adddup2(actions, options->fds[i], FIRST_FD + i);
+    }
+}
 
+/* The market blocks the signals it waits for; its child must not inherit that. */
+static int spawn(struct import_run *run, const struct import_run_options *options,
+                 const char *program, char *const *arguments, struct error *error)
+{
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, usual;
@@ -65,7 +79,7 @@ static int spawn(struct import_run *run, const char *program, char *const *argum
     sigemptyset(&usual);
     sigaddset(&usual, SIGPIPE);
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, run->words_fd, STDOUT_FILENO);
+    add_descriptors(&actions, run, options);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETPGROUP);
@@ -76,12 +90,11 @@ static int spawn(struct import_run *run, const char *program, char *const *argum
     posix_spawn_file_actions_destroy(&actions);
     if (result) {
         run->pid = 0;
-        return error_set_errno(error, result, "start souk import-run");
+        return error_set_errno(error, result, "start souk %s", options->command);
     }
     return 0;
 }
 
-/* souk import-run PARENT STATE FOLDER, then what the options say. */
 static char **make_arguments(struct arena *arena, const struct import_run_options *options)
 {
     size_t count = 0;
@@ -89,10 +102,8 @@ static char **make_arguments(struct arena *arena, const struct import_run_option
         count++;
     char **arguments = arena_alloc(arena, (count + FIXED + 1) * sizeof(*arguments));
     arguments[0] = arena_format(arena, "souk");
-    arguments[1] = arena_format(arena, "import-run");
+    arguments[1] = arena_format(arena, "%s", options->command);
     arguments[2] = arena_format(arena, "%d", (int)getpid());
-    arguments[3] = arena_format(arena, "%s", options->state);
-    arguments[4] = arena_format(arena, "%s", options->folder);
     for (size_t i = 0; i < count; i++)
         arguments[FIXED + i] = arena_format(arena, "%s", options->argv[i]);
     arguments[FIXED + count] = NULL;
@@ -109,7 +120,7 @@ int import_run_start(struct server *server, const struct import_run_options *opt
     run->words_fd = memfd_create("import", MFD_CLOEXEC);
     const char *program = server->options.program ? server->options.program : "/proc/self/exe";
     if ((run->words_fd < 0 && error_set_errno(error, errno, "make room for its words") < 0) ||
-        spawn(run, program, make_arguments(arena, options), error) < 0 ||
+        spawn(run, options, program, make_arguments(arena, options), error) < 0 ||
         loop_child_open(server->loop, run->pid, run_ended, run, &run->child, error) < 0) {
         import_run_free(run);
         return -1;

@@ -1,5 +1,6 @@
 /*
- * Import run: one `souk import-run` (import_runner.h), watched by the loop.
+ * Import run: one `souk import-run` (import_runner.h) or `souk import-fetch` (import_fetch.h),
+ * watched by the loop.
  *
  * Main thread.
  */
@@ -11,11 +12,14 @@
 struct server;
 struct import_run;
 
+enum { IMPORT_RUN_FDS = 2 };
+
 struct import_run_options {
-    const char *state;       /* folder; one run at a time uses it */
-    const char *folder;      /* has data/ and work/ */
-    const char *const *argv; /* from `read` or `look` on, ends with NULL */
-    /* Once; NULL: it is done. INVALID, EXHAUSTED: the file's fault; UNAVAILABLE: it is not. */
+    const char *command; /* "import-run" or "import-fetch"; its first argument is this process */
+    const char *const *argv; /* the others; ends with NULL */
+    int stdin_fd;            /* borrowed for the call; 0: this process's own */
+    int fds[IMPORT_RUN_FDS]; /* likewise, from 3 on; 0: none */
+    /* Once; NULL: it is done. INVALID: the file's fault; UNAVAILABLE: it is not. */
     void (*on_done)(void *context, const struct error *error);
     void *context;
 };

@@ -196,11 +196,11 @@ void imports_free(struct imports *imports)
 
 /* 1: it is there already. */
 static int find_repeated(struct imports *imports, const struct import_wish *wish,
-                         const struct import_order **out_order, struct error *error)
+                         struct import_order **out_order, struct error *error)
 {
     LIST_EACH(&imports->orders, node)
     {
-        const struct import_order *order = order_of(node);
+        struct import_order *order = order_of(node);
         if (!wish->has_key || !order->wish.has_key || order->is_gone ||
             memcmp(order->wish.key_hash, wish->key_hash, sizeof(wish->key_hash)) != 0)
             continue;
@@ -216,6 +216,8 @@ static int find_repeated(struct imports *imports, const struct import_wish *wish
 static int check_wish(struct imports *imports, struct import_order *order,
                       const struct import_wish *wish, struct error *error)
 {
+    if (wish->fetch.size)
+        return 0;
     if (holdings_claim_file(imports->server->holdings, order->arena, wish->account, &wish->manifest,
                             &order->manifest, error) < 0)
         return error_wrap(error, "files");
@@ -230,7 +232,7 @@ static int check_wish(struct imports *imports, struct import_order *order,
 }
 
 int imports_add(struct imports *imports, const struct import_wish *wish,
-                const struct import_order **out_order, struct error *error)
+                struct import_order **out_order, struct error *error)
 {
     const int repeated = find_repeated(imports, wish, out_order, error);
     if (repeated != 0)
@@ -244,6 +246,8 @@ int imports_add(struct imports *imports, const struct import_wish *wish,
     struct import_order *order = memory_zeroed(1, sizeof(*order));
     order->imports = imports;
     order->arena = arena_new(0);
+    order->progress_fd = -1;
+    buffer_init(&order->request, IMPORTS_REQUEST_MAX);
     if (check_wish(imports, order, wish, error) < 0) {
         import_order_free(order);
         return -1;
@@ -253,19 +257,23 @@ int imports_add(struct imports *imports, const struct import_wish *wish,
     order->wish = *wish;
     order->wish.name = arena_copy_text(order->arena, wish->name);
     order->wish.spec = arena_copy_text(order->arena, wish->spec);
+    order->wish.fetch = (struct text){0}; /* what it may hold is in one place, and goes early */
+    buffer_append_text(&order->request, wish->fetch);
+    order->total_bytes = order->manifest.size_bytes;
     const struct text type = text_of(order->manifest.media_type);
     order->is_folder = text_equal(type, TEXT("application/x-tar")) ||
                        text_equal(type, TEXT("application/zip")) || look_is_archive(wish->name);
     list_append(&imports->orders, &order->node);
     imports->count++;
-    log_event(LOG_INFO, "import_added", "import=%" PRIu64 " account=%" PRIu64 " bytes=%" PRIu64,
-              order->id, wish->account, order->manifest.size_bytes);
+    log_event(LOG_INFO, "import_added",
+              "import=%" PRIu64 " account=%" PRIu64 " bytes=%" PRIu64 " fetched=%d", order->id,
+              wish->account, order->total_bytes, wish->fetch.size > 0);
     begin_next(imports);
     *out_order = order;
     return 0;
 }
 
-static struct import_order *find(const struct imports *imports, uint64_t account, uint64_t id)
+struct import_order *imports_find(const struct imports *imports, uint64_t account, uint64_t id)
 {
     LIST_EACH(&imports->orders, node)
     {
@@ -276,15 +284,9 @@ static struct import_order *find(const struct imports *imports, uint64_t account
     return NULL;
 }
 
-const struct import_order *imports_find(const struct imports *imports, uint64_t account,
-                                        uint64_t id)
-{
-    return find(imports, account, id);
-}
-
 bool imports_remove(struct imports *imports, uint64_t account, uint64_t id)
 {
-    struct import_order *order = find(imports, account, id);
+    struct import_order *order = imports_find(imports, account, id);
     if (!order)
         return false;
     order->is_gone = true;

@@ -28,6 +28,7 @@ enum {
     IMPORTS_COUNT_MAX = 1024,
     IMPORTS_KEEP_MS = 3600000,
     IMPORTS_NAME_SIZE = 201,
+    IMPORTS_REQUEST_MAX = 64 << 10,
 };
 
 #define IMPORTS_SIZE_BYTES (INT64_C(4) << 30) /* of what is sent, unless the operator says */
@@ -40,14 +41,15 @@ void imports_stop(struct imports *imports);
 /* Once the loop is gone. NULL is fine. */
 void imports_free(struct imports *imports);
 
-/* Bytes of one that is sent, at most. */
+/* Bytes of one that is sent or fetched, at most. */
 uint64_t imports_size_max(const struct imports *imports);
 
 struct import_wish {
     uint64_t account;
     struct text name;          /* of the file, without a folder: import_name_check */
     struct text spec;          /* JSON of the job to be, without its inputs */
-    struct blob_hash manifest; /* of what was sent */
+    struct blob_hash manifest; /* of what was sent; unless: */
+    struct text fetch;         /* JSON of import_fetch.h: what to fetch instead; has secrets */
     bool is_peer;              /* it tests what is learnt from data that lie at lenders */
     /* The same key and request again is the same import. */
     bool has_key;
@@ -60,12 +62,11 @@ MUST_CHECK int import_name_check(struct text name, struct error *error);
 /* NOT_FOUND: what was sent is not here. EXHAUSTED: the account has too many open. UNAVAILABLE: the
  * market has. CONFLICT: the key was used for another request. */
 MUST_CHECK int imports_add(struct imports *imports, const struct import_wish *wish,
-                           const struct import_order **out_order, struct error *error);
+                           struct import_order **out_order, struct error *error);
 /* NULL: there is none, or it is another's. */
-const struct import_order *imports_find(const struct imports *imports, uint64_t account,
-                                        uint64_t id);
+struct import_order *imports_find(const struct imports *imports, uint64_t account, uint64_t id);
 /* False: there is none. */
 bool imports_remove(struct imports *imports, uint64_t account, uint64_t id);
 
 uint64_t import_order_id(const struct import_order *order);
-void import_order_write(const struct import_order *order, struct json_writer *writer);
+void import_order_write(struct import_order *order, struct json_writer *writer);

@@ -11,6 +11,7 @@
 
 enum import_state {
     IMPORT_WAITING,
+    IMPORT_FETCHING,
     IMPORT_READING,
     IMPORT_READY,
     IMPORT_FAILED,
@@ -22,8 +23,9 @@ struct import_order {
     struct imports *imports;
     struct arena *arena;
     uint64_t id;
-    struct import_wish wish; /* texts in the arena */
-    struct manifest manifest;
+    struct import_wish wish;  /* texts in the arena */
+    struct manifest manifest; /* of what was sent; else it is fetched */
+    uint64_t total_bytes;     /* 0: not known yet */
     bool is_folder;
     enum import_state state;
     bool is_gone;     /* nobody asks for it any more: freed once it has come to its end */
@@ -37,6 +39,8 @@ struct import_order {
     char folder[SERVER_PATH_SIZE];
     struct import_progress progress;
     struct import_run *run;
+    int progress_fd;       /* of one that is fetched; -1: none */
+    struct buffer request; /* for who fetches it; has secrets */
     pthread_t thread;
     bool has_thread, is_joined;
     int (*step)(struct import_order *order, struct error *error); /* on the thread */

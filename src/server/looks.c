@@ -122,13 +122,14 @@ static void looked(void *context, const struct error *error)
 static int begin(struct slot *slot, struct error *error)
 {
     const struct look_order *order = slot->order;
-    const char *argv[] = {"look", order->name,
-                          order->bytes.size < LOOK_BYTES_MAX ? "whole" : "start", NULL};
-    const struct import_run_options options = {.state = slot->state,
-                                               .folder = slot->folder,
-                                               .argv = argv,
-                                               .on_done = looked,
-                                               .context = slot};
+    const char *argv[] = {slot->state,
+                          slot->folder,
+                          "look",
+                          order->name,
+                          order->bytes.size < LOOK_BYTES_MAX ? "whole" : "start",
+                          NULL};
+    const struct import_run_options options = {
+        .command = "import-run", .argv = argv, .on_done = looked, .context = slot};
     slot->path = arena_format(order->arena, "%s/data/%s", slot->folder, order->name);
     if (file_replace(slot->path, &order->bytes, 1, 0644, error) < 0)
         return -1;

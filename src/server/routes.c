@@ -187,7 +187,8 @@ const struct route routes[] = {
     {"POST", "/v1/chunks/missing", CHUNKS, HASHES, handle_chunks_missing, false,
      "Which of these chunks are not there."},
     {"POST", "/v1/imports", BORROWER, SPEC, handle_import_create, true,
-     "Has the market read data for a job; what was sent before by its manifest."},
+     "Has the market read data for a job: what was sent before, by its manifest, or from an "
+     "address."},
     {"POST", "/v1/imports/look", BORROWER, LOOK, handle_import_look, false,
      "What the first 256 KiB of a file look like: its format, columns and rows."},
     {"GET", "/v1/imports/{id}", READER, 0, handle_import_get, false,

@@ -55,6 +55,7 @@ struct server_options {
     int64_t blob_quota_bytes;      /* all chunks together; <= 0: the default, 64 GiB */
     int64_t account_quota_bytes;   /* chunks one account may upload; <= 0: the default, 16 GiB */
     int64_t import_size_bytes;     /* of data read for somebody; <= 0: the default, 4 GiB */
+    bool is_import_private;        /* data may be fetched from private addresses, too */
     int64_t keep_ms;               /* chunks and logs that nobody used; <= 0: 30 days */
     int64_t answers_bytes_max;     /* memory for answers that are kept; 0: none are */
     uint32_t snapshot_event_count; /* events between snapshots; 0: the default, 10000 */

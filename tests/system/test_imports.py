@@ -1,10 +1,13 @@
 """What the market reads for borrowers who have no program of ours: files and archives of every format become the
 inputs of a job, in a confined process; what is wrong is said with its place.
 
-covers server/handle_import.c, server/import_order.c, server/import_run.c, server/import_runner.c
+covers server/handle_import.c, server/import_fetch.c, server/import_order.c, server/import_run.c, server/import_runner.c
 covers server/imports.c, server/looks.c, worker/import_main.c
 """
+import contextlib
 import gzip
+import hashlib
+import http.server
 import io
 import json
 import os
@@ -13,6 +16,7 @@ import random
 import signal
 import struct
 import tarfile
+import threading
 import zipfile
 import zlib
 
@@ -212,8 +216,6 @@ def test_what_is_wrong_is_said_with_its_place(ann):
     assert refused.status == 400 and "train.model" in refused.json["detail"]
     assert ann.post(ann.send(table()), "../rows.csv").status == 400
     assert ann.post("0" * 64, "rows.csv").status == 404
-    url = ann.market.post("/v1/imports", {"url": "https://example.org/rows.csv", "train": LOGISTIC}, ann.token)
-    assert url.status == 422, url
 
 
 @pytest.mark.parametrize("files, links, words", [
@@ -392,3 +394,101 @@ def test_jobs_learn_from_what_the_market_read(tmp_path):
             assert done["state"] == "succeeded", done
             names = [one["name"] for one in market.get(f"/v1/jobs/{number}/artifacts", token).json["items"]]
             assert "model.safetensors" in names, names
+
+
+class Web(http.server.BaseHTTPRequestHandler):
+    """Files by their path; /to/NAME sends on to /NAME; what begins with held waits until it is let go."""
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        if self.path.startswith("/to/"):
+            self.send_response(302)
+            self.send_header("Location", self.path[len("/to"):])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        data = self.server.files.get(self.path.split("?")[0].lstrip("/"))
+        self.send_response(404 if data is None else 200)
+        self.send_header("Content-Length", str(len(data or b"")))
+        self.end_headers()
+        held = self.path.startswith("/held")
+        self.wfile.write((data or b"")[:1000 if held else None])
+        if held:
+            self.wfile.flush()
+            self.server.let_go.wait()
+            self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def web(files):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+    server.files, server.let_go, server.daemon_threads = files, threading.Event(), True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.let_go.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def fetched(borrower, url, **more):
+    answer = borrower.market.post("/v1/imports", {"url": url, "train": LOGISTIC, **more}, borrower.token)
+    assert answer.status == 201, answer
+    assert answer.json["state"] in ("waiting", "fetching")
+    return borrower.end_of(answer.json["id"])
+
+
+def test_files_are_fetched_from_an_address(tmp_path):
+    market = Market(tmp_path / "market", "--no-local-lender", "--import-private", "--import-max", "1MiB")
+    ann = Borrower(market)
+    rows = table()
+    digest = hashlib.sha256(rows).hexdigest()
+    files = {"rows.csv": rows, "shades.tar.gz": tar(pictures(), "w:gz"), "empty.csv": b"", "large.csv": bytes(2 << 20),
+             "held.csv": rows * 10}
+    try:
+        with web(files) as url:
+            plain = ann.read(rows, "rows.csv")
+            for read in (fetched(ann, f"{url}/rows.csv"), fetched(ann, f"{url}/to/rows.csv"),
+                         fetched(ann, f"{url}/rows.csv?secret=word", sha256=digest),
+                         fetched(ann, f"{url}/rows.csv#sha256={digest}", name="rows.csv")):
+                assert_ready(read, 54, 6, data="rows.csv", features=2)
+                assert read["inputs"] == plain["inputs"] and read["total_bytes"] == len(rows)
+            assert_ready(fetched(ann, f"{url}/shades.tar.gz"), 36, 4, height=8)
+            for path, more, words in (("gone.csv", {}, "no such file"), ("empty.csv", {}, "empty"), ("large.csv", {}, "1048576 are the most"),
+                                      ("rows.csv", {"sha256": "0" * 64}, "SHA-256")):
+                read = fetched(ann, f"{url}/{path}", **more)
+                assert read["state"] == "failed" and words in read["problem"], read
+            answer = market.post("/v1/imports", {"url": f"{url}/held.csv", "train": LOGISTIC}, ann.token)
+            wait_for("its first bytes", lambda: ann.get(answer.json["id"]).json["done_bytes"])
+            one = ann.get(answer.json["id"]).json
+            assert one["state"] == "fetching" and one["total_bytes"] == len(rows) * 10, one
+            assert ann.remove(answer.json["id"]).status == 204
+        for body, words in (({"url": "file:///etc/passwd"}, "another machine"), ({"url": "ftp://host/x.csv"}, "url"),
+                            ({"url": "https://host/folder/"}, "one file"), ({"url": "https://me:you@host/x.csv"}, "url"),
+                            ({"url": "https://host/x.csv", "sha256": "0"}, "sha256"),
+                            ({"url": "https://host/x.csv", "secrets": {"MY_KEY": "x"}}, "MY_KEY"),
+                            ({"url": "https://host/x.csv", "files": "0" * 64}, "files"), ({}, "files")):
+            refused = market.post("/v1/imports", {**body, "train": LOGISTIC}, ann.token)
+            assert refused.status == 400 and words in refused.json["detail"], refused
+    finally:
+        assert market.stop() == 0
+    assert "secret=word" not in pathlib.Path(f"{market.folder}.log").read_text()
+
+
+def test_nothing_is_fetched_from_the_markets_own_network(ann):
+    with web({"rows.csv": table()}) as url:
+        port = url.rpartition(":")[2]
+        for host in ("127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::ffff:127.0.0.1]", "10.0.0.1", "169.254.169.254",
+                     "192.168.1.1", "2130706433", "0x7f000001", "127.1"):
+            answer = ann.market.post("/v1/imports", {"url": f"http://{host}:{port}/rows.csv", "train": LOGISTIC}, ann.token)
+            if answer.status == 400:
+                continue  # it is no address at all
+            read = ann.end_of(answer.json["id"])
+            assert read["state"] == "failed" and read["done_bytes"] == 0, (host, read)
+            assert "only from hosts of the Internet" in read["problem"], (host, read)
