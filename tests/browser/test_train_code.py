@@ -1,6 +1,7 @@
 """The wizard "Train a model" in a real browser, with code of one's own: a script, and a folder for a framework."""
 import hashlib
 import random
+import zipfile
 
 from browsing import Walk, assert_clean, free_port, screens
 from serving import Market
@@ -27,12 +28,19 @@ def write_project(folder):
     return data
 
 
+def write_archive(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("main.sh", "cat words.txt > $SOUK_OUTPUT_DIR/said; echo $GREETING >> $SOUK_OUTPUT_DIR/said\n")
+        archive.writestr("words.txt", "hello from a page\n" + "and again\n" * 1000, compress_type=zipfile.ZIP_DEFLATED)
+
+
 def are_online(market, token, count):
     return count == sum(one["state"] == "online" for one in market.get("/v1/machines", token).json["items"])
 
 
 def test_code_of_ones_own_runs_through_the_wizard(tmp_path):
     data = write_project(tmp_path / "project")
+    write_archive(tmp_path / "hello.zip")
     market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{free_port()}")
     lenders = []
     try:
@@ -41,7 +49,7 @@ def test_code_of_ones_own_runs_through_the_wizard(tmp_path):
             lenders.append(Lender(market, lender_token, tmp_path / name, name, options=("--network", "job")))
         wait_for("both lenders", lambda: are_online(market, token, 2))
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("train_code.mjs", code["url"], screens(tmp_path), tmp_path / "project") as walk:
+        with Walk("train_code.mjs", code["url"], screens(tmp_path), tmp_path / "hello.zip", tmp_path / "project") as walk:
             walk.expect("stop")
             market.stop()
             walk.answer()
@@ -61,7 +69,7 @@ def test_code_of_ones_own_runs_through_the_wizard(tmp_path):
     assert {job["state"] for job in jobs.values()} == {"succeeded"}, [job["reason"] for job in jobs.values()]
     assert jobs["command"]["spec"]["run"] == "sh main.sh" and seen["likelyMain"] == "main.sh"
     assert "<i>other</i>.sh" in seen["noMain"] and not seen["canSubmit"]
-    assert said[0] == b"hello from a page\n<b>hi</b>\n"
+    assert said[0] == b"hello from a page\n" + b"and again\n" * 1000 + b"<b>hi</b>\n"
     assert {"command", "torch", "tensorflow"} <= set(seen["runtimes"]) and "native" not in seen["runtimes"]
     assert jobs["torch"]["spec"]["runtime"] == "torch" and seen["main"] == "main.py"
     assert len(files) == 1 and files[0]["split"] == "files"

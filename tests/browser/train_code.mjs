@@ -1,10 +1,11 @@
-// Runs code of one's own through the wizard: files with a main script, and a folder for a framework whose transfer
+// Runs code of one's own through the wizard: a zip file with a main script, and a folder for a framework whose transfer
 // outlives a restart of the market.
 //
-//   node train_code.mjs URL_WITH_CODE SCREENSHOT_FOLDER PROJECT
+//   node train_code.mjs URL_WITH_CODE SCREENSHOT_FOLDER ARCHIVE PROJECT
+import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
 
-const [url, folder, project] = process.argv.slice(2);
+const [url, folder, archive, project] = process.argv.slice(2);
 const { origin } = new URL(url);
 
 await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush }) => {
@@ -36,12 +37,12 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
 
-  // Files, which of them is run, and what is missing among them.
+  // An archive, which of its files is run, and what is missing among them.
   await anew();
   await page.waitForSelector(".field:has(textarea[name=run]) [role=alert]");
-  await page.locator("input[type=file]").first().setInputFiles([
-    { name: "main.sh", mimeType: "text/plain", buffer: Buffer.from("cat words.txt > $SOUK_OUTPUT_DIR/said; echo $GREETING >> $SOUK_OUTPUT_DIR/said\n") },
-    { name: "words.txt", mimeType: "text/plain", buffer: Buffer.from("hello from a page\n") }]);
+  await page.locator("input[type=file]").first().setInputFiles({ name: "cut.zip", mimeType: "application/zip", buffer: readFileSync(archive).subarray(0, -30) });
+  await page.waitForSelector(".drop [role=alert]:has-text('damaged')");
+  await page.locator("input[type=file]").first().setInputFiles(archive);
   await page.waitForSelector(".sent:has-text('is at the market')");
   seen.likelyMain = await page.inputValue("input[name=main]");
   await page.fill("input[name=main]", "<i>other</i>.sh");

@@ -1,10 +1,11 @@
 // Trains with data of one's own in several forms: sparse lines, arrays, a folder of images and the same as a zip file, texts.
-// The market restarts while it reads one of them, and cannot fetch what lies at an address that is none.
+// The market restarts while it reads one of them, and fetches one from an address.
 //
-//   node train_formats.mjs URL_WITH_CODE SCREENSHOT_FOLDER DATA
+//   node train_formats.mjs URL_WITH_CODE SCREENSHOT_FOLDER DATA ADDRESS_OF_DATA SHA256_OF_SPARSE
+import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
 
-const [url, folder, data] = process.argv.slice(2);
+const [url, folder, data, web, sha256] = process.argv.slice(2);
 const { origin } = new URL(url);
 
 await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush }) => {
@@ -109,15 +110,22 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await page.unroute("**/v1/imports");
   forgive();
 
-  // Running text, and something that is nothing.
+  // Running text, dropped, and something that is nothing.
   await begin("char-lstm", "1");
-  await chooseFile("plays.txt");
+  const dropped = await page.evaluateHandle((text) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([text], "plays.txt"));
+    return transfer;
+  }, readFileSync(`${data}/plays.txt`, "utf8"));
+  await page.dispatchEvent(".drop .place", "drop", { dataTransfer: dropped });
+  await page.waitForSelector("p:has-text('plays.txt')");
   seen.textRead = await read();
   await page.locator("input[type=file]").first().setInputFiles(`${data}/noise.bin`);
   await page.waitForSelector(".drop [role=alert]");
   seen.noise = await page.locator(".drop [role=alert]").textContent();
+  forgive();
 
-  // What lies at an address: one that is none, and one where nobody answers.
+  // What lies at an address: one that is none, one where there is nothing, and one with something.
   await page.click("label.way:has(input[value=url])");
   await page.fill("input[name=url]", "<b>rows</b>.csv");
   await page.waitForSelector(".field:has(input[name=url]) [role=alert]");
@@ -125,12 +133,20 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await page.fill("input[name=url]", "s3://bucket/rows.csv");
   await page.waitForSelector("input[name=AWS_SECRET_ACCESS_KEY]");
   await page.fill("input[name=AWS_SECRET_ACCESS_KEY]", "not to be kept");
+  await hush();
+  await look("train-store");
   seen.kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }).includes("not to be kept"));
-  await page.fill("input[name=url]", "https://127.0.0.1:9/rows.csv");
+  await page.fill("input[name=url]", `${web}/none.csv`);
   await page.click("button:has-text('Fetch and read it')");
   await page.waitForSelector(".field:has(input[name=url]) [role=alert]");
   seen.address = await page.locator(".field:has(input[name=url]) [role=alert]").textContent();
   await hush();
   await look("train-address");
-  forgive();
+  await begin("svm", "20", "url");
+  await page.fill("input[name=url]", `${web}/rows.libsvm`);
+  await page.fill("input[name=sha256]", "0".repeat(63));
+  await page.waitForSelector(".field:has(input[name=sha256]) [role=alert]");
+  await page.fill("input[name=sha256]", sha256);
+  seen.fetchedRead = await read();
+  seen.fetched = await submit();
 });

@@ -42,10 +42,14 @@ interface Found {
 }
 
 async function dropped(transfer: DataTransfer): Promise<Found> {
-  const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? []);
-  const found = (await Promise.all(entries.map((entry) => within(entry, "")))).flat();
-  const [first] = entries;
-  return entries.length === 1 && first!.isDirectory ? { picked: inside(found), folder: first!.name } : { picked: found.filter(isKept), folder: "" };
+  // All at once: after the first await the browser has emptied the list. What a program drops is a file without an entry.
+  const items = [...transfer.items].filter((item) => item.kind === "file").map((item) => item.webkitGetAsEntry() ?? item.getAsFile());
+  const pickedOf = async (item: FileSystemEntry | File | null): Promise<Picked[]> =>
+    item instanceof File ? [{ path: item.name, file: item }] : item ? within(item, "") : [];
+  const found = (await Promise.all(items.map(pickedOf))).flat();
+  const [first] = items;
+  const isFolder = items.length === 1 && first && !(first instanceof File) && first.isDirectory;
+  return isFolder ? { picked: inside(found), folder: first.name } : { picked: found.filter(isKept), folder: "" };
 }
 
 function chosen(list: FileList | null): Found {

@@ -146,10 +146,10 @@ export function AtAddress(props: StepProps) {
       <Field label={words.url} hint={words.urlHint} value={draft.url} native={{ name: "url", autocomplete: "off", inputMode: "url" }}
         error={problem || (url && !isKnown ? words.noScheme : isSent(draft) ? "" : wrong("train.data"))} onValue={(next) => change({ url: next })} />
       {asked && (
-        <>
+        <form class="secrets" autocomplete="off" onSubmit={(event) => event.preventDefault()}>
           <p class="faint">{words.secretsHint}</p>
           <div class="grid">{Object.entries(asked).map(([name, label]) => <div key={name}>{secret(name, label)}</div>)}</div>
-        </>
+        </form>
       )}
       <Field label={words.sha256} hint={words.sha256Hint} value={draft.sha256} native={{ name: "sha256", autocomplete: "off", spellcheck: false }}
         error={/^([0-9a-f]{64})?$/.test(draft.sha256.trim()) ? "" : words.noHash} onValue={(sha256) => change({ sha256 })} />

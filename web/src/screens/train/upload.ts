@@ -4,6 +4,7 @@ import { store, type OnProgress } from "./chunks";
 import type { Input, Raw, Sent } from "./draft";
 import type { Picked } from "./drop";
 import { tarOf } from "./tar";
+import { unzipped } from "./zip";
 
 const CODE_BYTES_MAX = 2 ** 30;
 const FILES_KEPT = 500;
@@ -12,25 +13,29 @@ const FILES_KEPT = 500;
 export const identity = (picked: Picked[]) => JSON.stringify(picked.map(({ path, file }) => [path, file.size, file.lastModified]));
 
 const isArchive = (name: string) => /\.(tar|tgz|tar\.gz|tar\.zst)$/i.test(name);
+const isZip = (name: string) => /\.zip$/i.test(name);
 
-// An archive goes as it is; other files in one that is made here.
-export async function sendCode(picked: Picked[], signal: AbortSignal, onProgress: OnProgress): Promise<Sent> {
-  const [first] = picked;
-  const isOne = picked.length === 1 && isArchive(first!.path);
-  if (picked.some(({ path }) => /\.zip$/i.test(path))) throw new Error(words.code.noZip);
-  if (!isOne && picked.some(({ path }) => isArchive(path))) throw new Error(words.code.oneArchive);
-  const bytes = isOne ? first!.file : tarOf(picked);
+// A tar archive goes as it is; the files of a zip file, and other files, in one that is made here.
+export async function sendCode(dropped: Picked[], signal: AbortSignal, onProgress: OnProgress): Promise<Sent> {
+  const [first] = dropped;
+  const isAlone = dropped.length === 1;
+  if (!isAlone && dropped.some(({ path }) => isArchive(path) || isZip(path))) throw new Error(words.code.oneArchive);
+  const picked = isAlone && isZip(first!.path) ? await unzipped(first!.file, CODE_BYTES_MAX) : dropped;
+  const isTar = isAlone && isArchive(first!.path);
+  if (picked.length === 0) throw new Error(words.code.empty);
+  const bytes = isTar ? first!.file : tarOf(picked);
   if (bytes.size > CODE_BYTES_MAX) throw new Error(words.code.large);
   if (bytes.size === 0) throw new Error(words.code.empty);
-  const { manifest, records } = await store({ mediaType: "application/x-tar", bytes, of: identity(picked) }, signal, onProgress);
+  const { manifest, records } = await store({ mediaType: "application/x-tar", bytes, of: identity(dropped) }, signal, onProgress);
   const paths = picked.map(({ path }) => path);
   const inputs: Input[] = [{ name: "files", split: "files", manifest, records }];
-  const files = isOne || paths.length > FILES_KEPT ? {} : { files: paths };
-  return { name: paths.join(", ").slice(0, 200), by: "", inputs, train: {}, rows: paths.length, bytes: bytes.size, ...files };
+  const files = isTar || paths.length > FILES_KEPT ? {} : { files: paths };
+  const name = dropped.map(({ path }) => path).join(", ").slice(0, 200);
+  return { name, by: "", inputs, train: {}, rows: paths.length, bytes: bytes.size, ...files };
 }
 
 const typeOf = (name: string) =>
-  isArchive(name) ? "application/x-tar" : /\.zip$/i.test(name) ? "application/zip" : "application/octet-stream";
+  isArchive(name) ? "application/x-tar" : isZip(name) ? "application/zip" : "application/octet-stream";
 
 export interface Packed {
   name: string;
