@@ -5,7 +5,7 @@
 
 The market's store is made by commands to the real engine (api_fill), the real `souk serve` runs on
 it, and Debian's Chromium scrolls the table from its first row to its last, forty rows a frame. What
-counts is the time of the page's tasks per frame: the machine may be busy with other things.
+counts is the CPU time of the page's thread per frame: the machine may be busy with other things.
 """
 import argparse
 import json
@@ -48,6 +48,7 @@ result = {
     "rows_in_document": seen["rowsInDocument"],
     "frames": len(frames),
     "work_ms_per_frame": round(seen["work_ms"] / len(frames), 2),
+    **{f"{name}_ms_per_frame": round(spent / len(frames), 2) for name, spent in seen["parts_ms"].items()},
     "frame_ms_median": round(statistics.median(frames), 1),
     "frame_ms_95": round(sorted(frames)[int(len(frames) * 0.95)], 1),
     "filter_ms": round(seen["filter_ms"], 1),

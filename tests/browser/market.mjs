@@ -1,11 +1,11 @@
 // The market screen: filters, sort, prices with their reasons, round trips; the market restarts in between.
 //
 //   node market.mjs URL_WITH_CODE SCREENSHOT_FOLDER
-import { browse } from "./kit.mjs";
+import { browse, sizes } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ page, seen, until, look, step, forgive }) => {
+await browse({ url, folder }, async ({ context, page, seen, until, look, glance, step, forgive }) => {
   const names = () => page.locator(".machines tbody th").allTextContents();
   const rows = (count) => until((wanted) => document.querySelectorAll(".machines tbody tr").length === wanted, count);
   await page.goto(url);
@@ -13,24 +13,62 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.click("nav a[href='#/market']");
   await rows(3);
 
+  // Sorted by every column, by mouse and by keys; the address says how.
+  seen.orders = {};
+  for (const column of await page.locator(".machines thead button").allTextContents()) {
+    const head = page.locator(".machines thead button", { hasText: new RegExp(`^${column}$`) });
+    const sorted = page.locator("th[aria-sort]", { has: page.locator(`button:text-is("${column}")`) });
+    await head.click();
+    await sorted.waitFor();
+    seen.orders[column] = { way: await sorted.getAttribute("aria-sort"), names: await names() };
+    await head.press("Enter");
+    await page.waitForSelector(`th[aria-sort=${seen.orders[column].way === "ascending" ? "descending" : "ascending"}]`);
+    seen.orders[column].turned = await names();
+  }
   await page.click(".machines thead button:has-text('machine')");
   await page.waitForSelector(".machines th[aria-sort=ascending]");
-  seen.sorted = await names();
+  seen.sortAddress = page.url();
+
+  // Every filter, alone.
+  const filtered = async (name, value, count) => {
+    await page.selectOption(`select[name=${name}]`, value);
+    if (count) await rows(count);
+    else await page.waitForSelector(".machines .empty:has-text('No machine is like that')");
+    const found = count ? await names() : [];
+    await page.selectOption(`select[name=${name}]`, "");
+    await rows(3);
+    return found;
+  };
+  seen.spare = await filtered("spare", "yes", 1);
+  seen.paused = await filtered("state", "paused", 1);
+  seen.free = await filtered("state", "free", 2);
+  await filtered("cores", "32", 0);
+  await filtered("memory", "2", 2); // nothing of a paused one is free
+  await filtered("gpus", "1", 0);
+  await filtered("rtt", "300", 3);
+  await filtered("reliability", "0.95", 0);
   await page.fill("[name=name]", "lender-1");
   await rows(1);
   seen.filtered = await names();
   seen.address = page.url();
   await page.fill("[name=name]", "<script>alert(1)</script>");
   await page.waitForSelector(".machines .empty:has-text('No machine is like that')");
-  await page.fill("[name=name]", "");
-  await page.selectOption("select[name=cores]", "32");
-  await page.waitForSelector(".machines .empty");
-  await page.selectOption("select[name=cores]", "");
-  await page.selectOption("select[name=state]", "free");
-  await rows(3);
-  await page.reload(); // the address keeps the filters
-  await page.waitForSelector("select[name=state]");
-  seen.stateAfterReload = await page.inputValue("select[name=state]");
+
+  // Who is sent the address sees the same.
+  await page.fill("[name=name]", "lender");
+  await page.click(".machines thead button:has-text('speed')");
+  await page.waitForSelector("th[aria-sort=descending]");
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await other.waitForSelector(".machines tbody tr");
+  seen.shared = {
+    name: await other.inputValue("[name=name]"), names: await other.locator(".machines tbody th").allTextContents(),
+    way: await other.locator(".machines th[aria-sort]").textContent(), here: await names(),
+  };
+  await other.close();
+  await page.reload();
+  await page.waitForSelector("th[aria-sort=descending]");
+  seen.nameAfterReload = await page.inputValue("[name=name]");
   await page.fill("[name=name]", "lender-");
   await rows(2);
   await step("stop");
@@ -56,6 +94,24 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   seen.rings = await page.locator(".rings svg").getAttribute("aria-label");
   seen.dots = await page.locator(".rings .dot").count();
   seen.figures = await page.locator(".figures").first().textContent();
-  await page.waitForSelector(".machines .state.free >> nth=2");
+  await page.waitForSelector(".machines .spare");
+  await page.waitForSelector(".machines .until"); // the machine says it again to a market that restarted
+  seen.until = await page.locator(".machines .until").textContent();
+  await page.waitForSelector(".machines .state.free >> nth=1");
   await look("market");
+  await glance("market-first");
+
+  // On a phone rows have two lines, nothing scrolls sideways, and a choice sorts.
+  await page.setViewportSize(sizes.phone);
+  await page.waitForSelector("select[name=sort]");
+  seen.sideways = await page.evaluate(() =>
+    [...document.querySelectorAll(".scroll")].filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.ariaLabel));
+  seen.lines = await page.evaluate(() => [...document.querySelectorAll(".machines tbody tr")].map((row) => {
+    const [name, state, facts] = [...row.children].map((cell) => cell.getBoundingClientRect());
+    return name.bottom <= facts.top + 1 && state.bottom <= facts.top + 1 && facts.left <= name.left + 1 && row.children.length === 3;
+  }));
+  await page.selectOption("select[name=sort]", "name");
+  await until(() => location.hash.includes("sort=name"));
+  await rows(3);
+  seen.onPhone = await names();
 });

@@ -3,12 +3,45 @@ from browsing import Walk, assert_clean, free_port, screens
 from training import running, wait_for
 
 
+def shown(name):
+    return name.split(" · ")[0]
+
+
+# What each column is sorted by, for those whose value does not change meanwhile.
+VALUES = {
+    "machine": lambda machine: machine["name"],
+    "speed": lambda machine: machine["probe"]["speed_weight_milli"],
+    "memory free": lambda machine: machine["free"]["ram_bytes"],
+    "cores free": lambda machine: machine["free"]["cores_milli"],
+    "reliability": lambda machine: machine["reputation"]["reliability_milli"],
+    "lender": lambda machine: machine["account_name"],
+}
+
+
+def assert_sorted(orders, machines):
+    assert set(VALUES) < set(orders), orders.keys()
+    for column, order in orders.items():
+        assert sorted(map(shown, order["names"])) == sorted(machines), (column, order)
+        if column in VALUES:
+            values = [VALUES[column](machines[shown(name)]) for name in order["names"]]
+            turned = [VALUES[column](machines[shown(name)]) for name in order["turned"]]
+            is_down = order["way"] == "descending"
+            assert values == sorted(values, reverse=is_down) and turned == sorted(turned, reverse=not is_down), column
+
+
 def test_the_market_is_looked_at(tmp_path):
     with running(tmp_path, "--no-local-lender", "--listen", f"127.0.0.1:{free_port()}") as (market, _, token, _lenders):
         def measured():
             return [machine for machine in market.get("/v1/machines", token).json["items"]
                     if machine["state"] == "online" and machine["probe"]["rtt_us"] > 0]
         wait_for("three round trips", lambda: len(measured()) == 3)
+        machines = {machine["name"]: machine for machine in measured()}
+        # One gives its unsold time away, another is paused.
+        offer = market.get(f"/v1/machines/{machines['lender-1']['id']}/offers", token).json["items"][0]["id"]
+        assert market.call("PATCH", f"/v1/offers/{offer}", {"spare": True}, token).status == 200
+        assert market.post(f"/v1/machines/{machines['lender-0']['id']}/pause", {"for_ms": 3600_000}, token).status == 200
+        wait_for("the pause", lambda: any(machine["yield"] == "paused_remotely" for machine in measured()))
+        machines = {machine["name"]: machine for machine in measured()}
         code = market.post("/v1/account/page-codes", {}, token).json
         with Walk("market.mjs", code["url"], screens(tmp_path)) as walk:
             walk.expect("stop")
@@ -21,9 +54,18 @@ def test_the_market_is_looked_at(tmp_path):
             seen = walk.end()
         prices = market.get("/v1/prices").json
         story = market.get(f"/v1/prices/{prices['slot'].replace('/', '%2F')}").json
-    assert seen["sorted"][:2] == ["lender-0", "lender-1"] and len(seen["sorted"]) == 3
-    assert seen["filtered"] == ["lender-1"] and "name=lender-1" in seen["address"]
-    assert seen["stateAfterReload"] == "free" and seen["typedAfterRestart"] == "lender-"
+    assert "until" in seen["until"], seen["until"]
+    assert_sorted(seen["orders"], machines)
+    assert "sort=name" in seen["sortAddress"]
+    assert [shown(name) for name in seen["spare"]] == ["lender-1"] and "spare time" in seen["spare"][0]
+    assert [shown(name) for name in seen["paused"]] == ["lender-0"]
+    assert {shown(name) for name in seen["free"]} == set(machines) - {"lender-0"}
+    assert [shown(name) for name in seen["filtered"]] == ["lender-1"] and "name=lender-1" in seen["address"]
+    assert seen["nameAfterReload"] == "lender" and seen["typedAfterRestart"] == "lender-"
+    shared = seen["shared"]
+    assert shared["name"] == "lender" and shared["way"] == "speed" and shared["names"] == shared["here"]
+    assert seen["sideways"] == [] and seen["lines"] == [True] * 3
+    assert [shown(name) for name in seen["onPhone"]] == sorted(machines)
     assert seen["running"] == "now"
     assert seen["story"] == story["resources"][0]["explanation"].strip()
     assert "GiB of memory" in seen["memory"]

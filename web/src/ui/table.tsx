@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "./icon";
+import { isPhone } from "./phone";
 
 export interface Column<Row> {
   name: string;
@@ -11,6 +12,7 @@ export interface Column<Row> {
   isRight?: boolean; // numbers
   isRowHead?: boolean; // names the row
   isWideOnly?: boolean; // left out on a phone
+  isHidden?: boolean; // rows may be in its order, but it is not shown
 }
 
 export interface Order {
@@ -23,16 +25,19 @@ interface TableProps<Row> {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   rowKey: (row: Row) => string | number;
-  order?: Order; // at first
-  onOrder?: (order: Order) => void; // given: the caller sorts
+  order?: Order | undefined; // at first
+  onOrder?: (order: Order) => void; // given: the caller keeps the order
   isSelected?: (row: Row) => boolean;
   isStacked?: boolean; // on a phone each row is a block of its own; for few rows with something to press
+  isTwoLined?: boolean; // on a phone each row has two lines: of three columns the first two, and the third below
 }
 
-const ROW_PX = 44; // of a virtual row: all are equal, style.css holds them to it
+// Of a virtual row: all are equal, ui.css holds them to it.
+const ROW_PX = 44;
+const TWO_LINES_PX = 64;
 const VIRTUAL_MIN = 200;
 const REUSED = 64; // at least as many as are drawn at a time: a row that goes out of sight is drawn again as one that comes
-const SPARE = 12; // rows drawn above and below what is in sight
+const SPARE = 4; // rows drawn above and below what is in sight
 
 const compare = (a: number | string, b: number | string) =>
   typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
@@ -50,15 +55,15 @@ interface Range {
 }
 
 // Which rows are in sight of the element that scrolls.
-function useSight(count: number, isOn: boolean) {
+function useSight(count: number, row_px: number, isOn: boolean) {
   const holder = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState<Range>({ first: 0, end: 40 });
   useLayoutEffect(() => {
     const element = holder.current;
     if (!isOn || !element) return;
     const look = () => {
-      const first = Math.max(0, Math.floor(element.scrollTop / ROW_PX) - SPARE);
-      const end = Math.min(count, Math.ceil((element.scrollTop + element.clientHeight) / ROW_PX) + SPARE);
+      const first = Math.max(0, Math.floor(element.scrollTop / row_px) - SPARE);
+      const end = Math.min(count, Math.ceil((element.scrollTop + element.clientHeight) / row_px) + SPARE);
       setRange((known) => (known.first === first && known.end === end ? known : { first, end }));
     };
     look();
@@ -69,7 +74,7 @@ function useSight(count: number, isOn: boolean) {
       element.removeEventListener("scroll", look);
       resize.disconnect();
     };
-  }, [isOn, count]);
+  }, [isOn, count, row_px]);
   return { holder, range: isOn ? range : { first: 0, end: count } };
 }
 
@@ -99,19 +104,22 @@ function ColumnHead<Row>({ column, order, onOrder, canSort }: HeadProps<Row>) {
   );
 }
 
-export function Table<Row>({ label, columns, rows, rowKey, order: first, onOrder, isSelected, isStacked }: TableProps<Row>) {
+export function Table<Row>({ label, columns, rows, rowKey, order: first, onOrder, isSelected, isStacked, isTwoLined }: TableProps<Row>) {
   const [own, setOwn] = useState<Order | undefined>(first);
   const order = onOrder ? first : own;
-  const shown = useMemo(() => (onOrder ? rows : sorted(rows, columns, order)), [rows, columns, order?.column, order?.isDown]);
+  const shown = useMemo(() => sorted(rows, columns, order), [rows, columns, order?.column, order?.isDown]);
   const isVirtual = shown.length >= VIRTUAL_MIN;
-  const { holder, range } = useSight(shown.length, isVirtual);
-  const gap = (count: number) => count > 0 && <tr class="gap" aria-hidden="true" style={{ height: `${count * ROW_PX}px` }} />;
+  const row_px = isTwoLined && isPhone.value ? TWO_LINES_PX : ROW_PX;
+  const { holder, range } = useSight(shown.length, row_px, isVirtual);
+  const gap = (count: number) => count > 0 && <tr class="gap" aria-hidden="true" style={{ height: `${count * row_px}px` }} />;
+  const drawn = useMemo(() => columns.filter((column) => !column.isHidden), [columns]);
+  const kinds = [isVirtual && "virtual", isTwoLined && "two-lined", isStacked && !isVirtual && "stacked"].filter(Boolean);
   return (
-    <div ref={holder} class={`scroll${isVirtual ? " virtual" : isStacked ? " stacked" : ""}`} tabIndex={0} role="group" aria-label={label}>
+    <div ref={holder} class={["scroll", ...kinds].join(" ")} tabIndex={0} role="group" aria-label={label}>
       <table aria-label={label} aria-rowcount={isVirtual ? shown.length + 1 : undefined}>
         <thead>
           <tr>
-            {columns.map((column) => (
+            {drawn.map((column) => (
               <ColumnHead key={column.name} column={column} order={order} onOrder={onOrder ?? setOwn}
                 canSort={column.sort !== undefined} />
             ))}
@@ -122,7 +130,7 @@ export function Table<Row>({ label, columns, rows, rowKey, order: first, onOrder
           {shown.slice(range.first, range.end).map((row, index) => (
             <tr key={isVirtual ? (range.first + index) % REUSED : rowKey(row)} class={isSelected?.(row) ? "selected" : undefined}
               aria-rowindex={isVirtual ? range.first + index + 2 : undefined}>
-              {columns.map((column) =>
+              {drawn.map((column) =>
                 column.isRowHead ? (
                   <th key={column.name} scope="row" class={sides(column)}>
                     {column.cell(row)}

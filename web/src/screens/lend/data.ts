@@ -1,7 +1,7 @@
 // What the screen of one machine shows.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
-import { hear, mark, type Events } from "../../core/live";
+import { hear, type Events } from "../../core/live";
 import { resource, resourceOf } from "../../core/resource";
 import { account, type Machine } from "../../core/store";
 
@@ -15,17 +15,6 @@ export function useHeartbeat(machine: Machine): Live | undefined {
     if (last) setBeat(last);
   }), [machine.id]);
   return machine.live && beat && beat.heard_ms > machine.live.heard_ms ? { ...machine.live, ...beat } : machine.live;
-}
-
-// A pause that only ends later than it did changes no state: the heartbeat alone tells it.
-export function usePauses(machines: readonly Machine[]): void {
-  const known = useRef(machines);
-  known.current = machines;
-  useEffect(() => hear("heartbeat", (events) => {
-    const isNews = (event: Events["heartbeat"]) =>
-      known.current.some((machine) => machine.id === event.machine && machine.paused_until_ms !== event.paused_until_ms);
-    if (events.some(isNews)) mark(["leases"]);
-  }), []);
 }
 
 export type LentOffer = Schemas["LentOffer"];

@@ -1,6 +1,6 @@
 // What the machine earned, by the hour or the day.
 import { useState } from "preact/hooks";
-import { creditsShort, date, duration, short, timeShort } from "../../core/format";
+import { creditsShort, date, duration, timeShort } from "../../core/format";
 import { useResource } from "../../core/resource";
 import { unit, type Machine } from "../../core/store";
 import { lend as words } from "../../text/en";
@@ -30,7 +30,7 @@ function Curve({ machine, bucket }: { machine: Machine; bucket: Bucket }) {
         label={words.earnings.chart(total, items.length, bucket)}
         x={{ label: words.earnings.when, isTime: true, values: (s) => (bucket === "day" ? date(s * 1000) : timeShort(s * 1000)) }}
         series={[{ label: unit.value, token: "--accent", fill: true, isStepped: true, value: (value) => creditsShort(Math.round(value * 1e6)) }]}
-        axes={[{ scale: "y", values: short, range: (_low, high) => [0, high > 0 ? high * 1.1 : 1] }]}
+        axes={[{ scale: "y", values: (value) => creditsShort(Math.round(value * 1e6)), range: (_low, high) => [0, high > 0 ? high * 1.1 : 1] }]}
         data={[times, [...amounts, amounts.at(-1) ?? 0]]}
         height={220}
       />

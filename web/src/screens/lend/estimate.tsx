@@ -64,7 +64,7 @@ export function Estimate({ machine, body, isOn }: { machine: number; body: Schem
           </Figures>
           <details>
             <summary>{text.from}</summary>
-            <Table label={text.from} columns={columns()} rows={found.slots} rowKey={(slot) => slot.hours} />
+            <Table label={text.from} columns={columns()} rows={found.slots} rowKey={(slot) => slot.hours} isStacked />
           </details>
         </>
       )}

@@ -1,6 +1,7 @@
 // The machines this account lends: adding one, what each does and earns, and all of one under #/lend/ID.
 import { bytes, cores, credits, number } from "../../core/format";
 import { machineState } from "../../core/machine";
+import { usePauses } from "../../core/pauses";
 import { useResource } from "../../core/resource";
 import { link } from "../../core/router";
 import { myMachines, unit, type Machine } from "../../core/store";
@@ -9,7 +10,6 @@ import { MachineState } from "../../ui/machine_state";
 import { Card, Empty, Head, ProblemNote, Skeleton } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
 import { Add } from "./add";
-import { usePauses } from "./data";
 import { MachineScreen } from "./machine";
 import { Pause } from "./pause";
 import "./style.css";
@@ -39,7 +39,7 @@ const columns = (): readonly Column<Machine>[] => [
 
 function Machines({ isAsked }: { isAsked: boolean }) {
   const { data, problem } = useResource(myMachines);
-  usePauses(data ?? []);
+  usePauses(data);
   return (
     <>
       <Head title={words.title} />

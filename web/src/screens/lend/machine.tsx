@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { post, remove } from "../../api/client";
 import { bytes, cores, creditsShort, number, percent } from "../../core/format";
+import { usePauses } from "../../core/pauses";
 import { useResource } from "../../core/resource";
 import { link } from "../../core/router";
 import { unit, type Machine } from "../../core/store";
@@ -11,7 +12,7 @@ import { ask } from "../../ui/dialog";
 import { Select } from "../../ui/field";
 import { MachineState } from "../../ui/machine_state";
 import { Card, Empty, Figure, Figures, Head, Note, ProblemNote, Skeleton } from "../../ui/parts";
-import { machineOf, offersOf, useHeartbeat, usePauses, type LentOffer } from "./data";
+import { machineOf, offersOf, useHeartbeat, type LentOffer } from "./data";
 import { Earnings } from "./earnings";
 import { Leases } from "./leases";
 import { OfferForm } from "./offer";
@@ -92,7 +93,7 @@ function Offers({ machine }: { machine: Machine }) {
 export function MachineScreen({ id }: { id: number }) {
   const shown = machineOf(id);
   const { data: machine, problem } = useResource(shown);
-  usePauses(machine ? [machine] : []);
+  usePauses(machine && [machine]);
   return (
     <>
       <p class="back"><a href={link("lend")}>{words.back}</a></p>

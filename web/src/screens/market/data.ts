@@ -1,5 +1,5 @@
 // What the market screen shows beside machines and prices.
-import { get, type Schemas } from "../../api/client";
+import { all, get, type Schemas } from "../../api/client";
 import { resource, resourceOf } from "../../core/resource";
 
 export type Prices = Schemas["Prices"];
@@ -8,6 +8,15 @@ export const resources = ["core", "ram", "gpu", "disk"] as const;
 export type Priced = (typeof resources)[number];
 
 export const health = resource(() => get("/v1/market"), ["machines"], { every_ms: 5000 });
+// Machines that give unsold time away, by an offer that is open.
+export const spare = resource(
+  async () => {
+    const offers = await all((cursor) => get("/v1/offers", { query: { spare: true, limit: 500, cursor } }));
+    return new Set(offers.filter((offer) => offer.state === "open").map((offer) => offer.machine));
+  },
+  ["machines"],
+  { every_ms: (machines) => Math.max(1000, 3 * (machines?.size ?? 0)) },
+);
 export const storyOf = resourceOf((slot: string) => get("/v1/prices/{slot}", { path: { slot } }), ["prices"]);
 
 const fields = {

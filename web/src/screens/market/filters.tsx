@@ -1,13 +1,15 @@
 // Which machines the table shows; the address keeps it.
+import type { ComponentChildren } from "preact";
 import { setQuery } from "../../core/router";
 import { machineState } from "../../core/machine";
 import type { Machine } from "../../core/store";
 import { common, market as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field, Select, type Choice } from "../../ui/field";
+import { isPhone } from "../../ui/phone";
 
 const GIB = 2 ** 30;
-const names = ["name", "state", "cores", "memory", "gpus", "rtt", "reliability"] as const;
+const names = ["name", "state", "cores", "memory", "gpus", "rtt", "reliability", "spare"] as const;
 type Name = (typeof names)[number];
 export type Filters = Record<Name, string>;
 
@@ -20,13 +22,14 @@ const rtt_us = (machine: Machine) => machine.probe.rtt_us ?? 0;
 // An amount that is no number asks for nothing.
 const least = (asked: string) => Number(asked) || 0;
 
-export function matching(machines: readonly Machine[], filters: Filters): readonly Machine[] {
+export function matching(machines: readonly Machine[], filters: Filters, spare: ReadonlySet<number>): readonly Machine[] {
   const name = filters.name.trim().toLowerCase();
   const most_us = least(filters.rtt) * 1000;
   return machines.filter(
     (machine) =>
       (!name || machine.name.includes(name) || machine.account_name.includes(name)) &&
       (!filters.state || machineState(machine) === filters.state) &&
+      (!filters.spare || spare.has(machine.id)) &&
       machine.free.cores_milli >= least(filters.cores) * 1000 &&
       machine.free.ram_bytes >= least(filters.memory) * GIB &&
       machine.free.gpus_milli >= least(filters.gpus) * 1000 &&
@@ -47,19 +50,35 @@ const selects: { name: Name; label: string; choices: Choice<string>[] }[] = [
   { name: "memory", label: text.memory, choices: choices([2, 4, 8, 16, 32, 64], (gib) => text.gib(gib)) },
   { name: "gpus", label: text.gpus, choices: choices([1, 2, 4, 8], text.atLeast) },
   { name: "rtt", label: text.rtt, choices: choices([1, 10, 30, 100, 300], text.ms) },
+  { name: "spare", label: text.spare, choices: choices(["yes"], () => text.givenAway) },
   { name: "reliability", label: text.reliability, choices: choices([0.5, 0.8, 0.9, 0.95], text.atLeast) },
 ];
 
-export function FilterRow({ filters }: { filters: Filters }) {
-  const isOn = names.some((name) => filters[name]);
+interface FilterRowProps {
+  filters: Filters;
+  children: ComponentChildren; // beside them
+}
+
+export function ShowAll({ filters }: { filters: Filters }) {
+  if (names.every((name) => !filters[name])) return null;
+  return <Button kind="link" onClick={() => setQuery(Object.fromEntries(names.map((name) => [name, ""])))}>{text.clear}</Button>;
+}
+
+export function FilterRow({ filters, children }: FilterRowProps) {
+  const choosing = selects.map(({ name, label, choices: values }) => (
+    <Select key={name} label={label} name={name} value={filters[name]} choices={values} onValue={(value) => setQuery({ [name]: value })} />
+  ));
   return (
     <div class="filters" role="search" aria-label={text.label}>
       <Field label={text.name} value={filters.name} native={{ type: "search", name: "name", maxLength: 80, autocomplete: "off" }}
         onValue={(name) => setQuery({ name })} />
-      {selects.map(({ name, label, choices: values }) => (
-        <Select key={name} label={label} name={name} value={filters[name]} choices={values} onValue={(value) => setQuery({ [name]: value })} />
-      ))}
-      {isOn && <Button onClick={() => setQuery(Object.fromEntries(names.map((name) => [name, ""])))}>{text.clear}</Button>}
+      {children}
+      {isPhone.value ? (
+        <details open={selects.some(({ name }) => filters[name])}>
+          <summary>{text.more}</summary>
+          <div class="filters">{choosing}</div>
+        </details>
+      ) : choosing}
     </div>
   );
 }

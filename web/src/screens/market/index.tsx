@@ -1,5 +1,6 @@
 // The market: what is lent and leased, where the machines are, what they cost and why.
 import { cores, creditsShort, number, percent } from "../../core/format";
+import { usePauses } from "../../core/pauses";
 import { useResource } from "../../core/resource";
 import { machines, prices, unit } from "../../core/store";
 import { common, market as words } from "../../text/en";
@@ -32,6 +33,7 @@ function Now() {
 
 export default function Market({ query }: ScreenProps) {
   const { data, problem } = useResource(machines);
+  usePauses(data);
   return (
     <>
       <Head title={words.title} />

@@ -1,14 +1,18 @@
-// The table of all machines; of ten thousand only those in sight are drawn.
+// The table of all machines; of ten thousand only those in sight are drawn. The address keeps filters and order.
 import { useMemo } from "preact/hooks";
 import { bytes, credits, number } from "../../core/format";
 import { machineState } from "../../core/machine";
-import { link } from "../../core/router";
+import { useResource } from "../../core/resource";
+import { link, setQuery } from "../../core/router";
 import { unit, type Machine } from "../../core/store";
 import { common, market as words } from "../../text/en";
 import { MachineState } from "../../ui/machine_state";
+import { Select } from "../../ui/field";
 import { Card, Empty } from "../../ui/parts";
-import { Table, type Column } from "../../ui/table";
-import { FilterRow, filtersOf, matching } from "./filters";
+import { isPhone } from "../../ui/phone";
+import { Table, type Column, type Order } from "../../ui/table";
+import { spare as spareMachines } from "./data";
+import { FilterRow, filtersOf, matching, ShowAll } from "./filters";
 
 const isServerOnly = (machine: Machine) => machine.offer.roles.length === 1 && machine.offer.roles[0] === "server";
 const rtt = (machine: Machine) => machine.probe.rtt_us ?? 0;
@@ -16,13 +20,17 @@ const rtt = (machine: Machine) => machine.probe.rtt_us ?? 0;
 const rttOrder = (machine: Machine) => rtt(machine) || Number.MAX_SAFE_INTEGER;
 const asked = (machine: Machine) => machine.offer.minimum?.core_micro ?? 0;
 
-const columns = (): readonly Column<Machine>[] => [
+type Spare = ReadonlySet<number>;
+const none: Spare = new Set();
+
+const columns = (spare: Spare): readonly Column<Machine>[] => [
   {
     name: "name", head: words.columns.name, isRowHead: true, sort: (machine) => machine.name,
     cell: (machine) => (
       <span title={machine.probe.cpu_model}>
         {machine.is_mine ? <a href={link("lend", machine.id)}>{machine.name}</a> : machine.name}
         {isServerOnly(machine) && <span class="faint"> · {words.server}</span>}
+        {spare.has(machine.id) && <span class="faint spare"> · {words.spare}</span>}
       </span>
     ),
   },
@@ -53,7 +61,7 @@ const columns = (): readonly Column<Machine>[] => [
   },
   {
     name: "rtt", head: words.columns.rtt, isRight: true, sort: rttOrder,
-    cell: (machine) => (rtt(machine) ? words.ms(number(rtt(machine) / 1000, rtt(machine) < 10_000 ? 2 : 0)) : "–"),
+    cell: (machine) => (rtt(machine) ? rttWords(machine) : "–"),
   },
   {
     name: "price", head: words.columns.price, isRight: true, sort: asked,
@@ -74,16 +82,74 @@ const columns = (): readonly Column<Machine>[] => [
   },
 ];
 
-export function Machines({ machines, query }: { machines: readonly Machine[]; query: URLSearchParams }) {
-  const filters = filtersOf(query);
-  const shown = useMemo(() => matching(machines, filters), [machines, JSON.stringify(filters)]);
-  const head = useMemo(columns, [unit.value]);
+const rttWords = (machine: Machine) => words.ms(number(rtt(machine) / 1000, rtt(machine) < 10_000 ? 2 : 0));
+
+// The second line of a machine on a phone.
+function facts(machine: Machine): string {
+  const gpus_milli = machine.offer.gpus_milli ?? 0;
+  return [
+    words.coresFree(number(machine.free.cores_milli / 1000, 1), number(machine.offer.cores_milli / 1000, 1)),
+    bytes(machine.free.ram_bytes),
+    gpus_milli > 0 && words.gpuCount(gpus_milli / 1000),
+    `× ${number(machine.probe.speed_weight_milli / 1000, 2)}`,
+    rtt(machine) > 0 && rttWords(machine),
+    asked(machine) > 0 && words.least(credits(asked(machine))),
+  ].filter(Boolean).join(" · ");
+}
+
+// Two lines there: its name and state, and what it has. All that a laptop sorts by is in the order's choices.
+function phoneColumns(all: readonly Column<Machine>[]): readonly Column<Machine>[] {
+  const [name, state, ...others] = all;
+  const shown = { name: "facts", head: words.machines, cell: facts };
+  return [name!, state!, shown, ...others.map((column) => ({ ...column, isHidden: true }))];
+}
+
+function orderOf(query: URLSearchParams): Order | undefined {
+  const asked = query.get("sort") ?? "";
+  return asked ? { column: asked.replace(/^-/, ""), isDown: asked.startsWith("-") } : undefined;
+}
+const orderWords = ({ column, isDown }: Order) => `${isDown ? "-" : ""}${column}`;
+
+function OrderChoice({ all, order }: { all: readonly Column<Machine>[]; order: Order | undefined }) {
+  const choices = all.filter((column) => column.sort).map((column) => {
+    const value = orderWords({ column: column.name, isDown: column.isRight === true });
+    return { value, label: column.head };
+  });
+  const here = all.find((column) => column.name === order?.column);
+  if (here && !choices.some(({ value }) => value === orderWords(order!)))
+    choices.push({ value: orderWords(order!), label: words.filters.reversed(here.head) });
   return (
-    <Card title={words.machines} class="machines" action={<span class="faint" role="status">{words.count(shown.length, machines.length)}</span>}>
+    <Select label={words.filters.sort} name="sort" value={order ? orderWords(order) : ""} onValue={(sort) => setQuery({ sort })}
+      choices={[{ value: "", label: words.filters.anyOrder }, ...choices]} />
+  );
+}
+
+export function Machines({ machines, query }: { machines: readonly Machine[]; query: URLSearchParams }) {
+  const { data: spare = none } = useResource(spareMachines);
+  const filters = filtersOf(query);
+  const order = orderOf(query);
+  const shown = useMemo(() => matching(machines, filters, spare), [machines, spare, JSON.stringify(filters)]);
+  const all = useMemo(() => columns(spare), [unit.value, spare]);
+  const head = useMemo(() => (isPhone.value ? phoneColumns(all) : all), [all, isPhone.value]);
+  return (
+    <Card title={words.machines} class="machines" action={(
+      <>
+        <ShowAll filters={filters} />
+        <span class="faint" role="status">{words.count(shown.length, machines.length)}</span>
+      </>
+    )}>
       {machines.length === 0 && <Empty icon="market" title={words.none}>{words.noneHint}</Empty>}
-      {machines.length > 0 && <FilterRow filters={filters} />}
+      {machines.length > 0 && (
+        <FilterRow filters={filters}>
+          {isPhone.value && <OrderChoice all={all} order={order} />}
+        </FilterRow>
+      )}
       {machines.length > 0 && shown.length === 0 && <Empty icon="search" title={words.noneMatches} />}
-      {shown.length > 0 && <Table label={words.machines} columns={head} rows={shown} rowKey={(machine) => machine.id} />}
+      {shown.length > 0 && (
+        <Table label={words.machines} columns={head} rows={shown} rowKey={(machine) => machine.id} isTwoLined
+          order={order} onOrder={(next) => setQuery({ sort: orderWords(next) })} />
+      )}
+      {spare.size > 0 && <p class="faint spare-note">{words.spareNote}</p>}
     </Card>
   );
 }

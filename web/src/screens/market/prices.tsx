@@ -6,6 +6,7 @@ import { prices, unit } from "../../core/store";
 import { market as words } from "../../text/en";
 import { Chart } from "../../ui/chart";
 import { Card, ProblemNote, Skeleton, State } from "../../ui/parts";
+import { isPhone } from "../../ui/phone";
 import { Table, type Column } from "../../ui/table";
 import { Tabs } from "../../ui/tabs";
 import { priceIn, priceNow, resources, slotsOf, storyOf, type Priced, type Prices as Known, type PriceSlot } from "./data";
@@ -60,6 +61,27 @@ function columns(selected: string): readonly Column<PriceSlot>[] {
   ];
 }
 
+// Two lines there: hours and state, the day and the price of what is chosen above.
+function phoneColumns(selected: string, resource: Priced): readonly Column<PriceSlot>[] {
+  const [hours, , state] = columns(selected);
+  const facts = (slot: PriceSlot) => `${date(slot.start_ms)} · ${text.priceOf(amount(priceIn(slot, resource)), text.perHour[resource])}`;
+  return [hours!, state!, { name: "facts", head: text.day, cell: facts }];
+}
+
+interface SlotsProps {
+  label: string;
+  slots: readonly PriceSlot[];
+  selected: string;
+  resource: Priced;
+}
+
+function Slots({ label, slots, selected, resource }: SlotsProps) {
+  return (
+    <Table label={label} columns={isPhone.value ? phoneColumns(selected, resource) : columns(selected)} rows={slots} isTwoLined
+      rowKey={(each) => each.slot} isSelected={(each) => each.slot === selected} />
+  );
+}
+
 function Story({ slot, resource }: { slot: string; resource: Priced }) {
   const { data, problem } = useResource(storyOf(slot));
   const part = data?.resources.find((each) => each.resource === resource);
@@ -78,6 +100,8 @@ export function Prices({ query }: { query: URLSearchParams }) {
   const asked = query.get("price");
   const resource = resources.find((each) => each === asked) ?? "core";
   const slot = query.get("slot") ?? known?.slot;
+  const today = new Set(known?.slots.map((each) => each.slot));
+  const past = (known?.last_7_days ?? []).filter((each) => !today.has(each.slot)).sort((a, b) => b.start_ms - a.start_ms);
   return (
     <Card title={text.title} class="prices">
       <ProblemNote problem={problem} />
@@ -88,7 +112,13 @@ export function Prices({ query }: { query: URLSearchParams }) {
           <Tabs label={text.title} tabs={tabs} selected={resource} onSelect={(price) => setQuery({ price })}>
             <Curve key={resource} known={known} resource={resource} />
           </Tabs>
-          <Table label={text.slots} columns={columns(slot ?? "")} rows={known.slots} rowKey={(each) => each.slot} isSelected={(each) => each.slot === slot} />
+          <Slots label={text.slots} slots={known.slots} selected={slot ?? ""} resource={resource} />
+          {past.length > 0 && (
+            <details class="past">
+              <summary>{text.past}</summary>
+              <Slots label={text.past} slots={past} selected={slot ?? ""} resource={resource} />
+            </details>
+          )}
           {slot && <Story slot={slot} resource={resource} />}
         </>
       )}
