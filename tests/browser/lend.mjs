@@ -6,7 +6,7 @@ import { browse, sizes } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ context, page, seen, until, look, shoot, step, forgive }) => {
+await browse({ url, folder }, async ({ context, page, seen, until, look, glance, shoot, step, forgive }) => {
   const cell = (day, hour) => `.week [data-day="${day}"][data-hour="${hour}"]`;
   const middle = async (day, hour) => {
     const box = await page.locator(cell(day, hour)).boundingBox();
@@ -126,6 +126,7 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, shoot, 
   await page.waitForSelector(".leases tbody tr");
   await until(() => /earnings/i.test(document.querySelector(".earnings .chart")?.getAttribute("aria-label") ?? ""));
   seen.lease = await page.locator(".leases tbody tr").first().textContent();
+  await glance("lend");
   await look("lend-machine");
   await step("done");
   await page.waitForSelector(".leases :text('Nothing')");

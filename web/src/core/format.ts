@@ -66,6 +66,11 @@ export function timeShort(at_ms: number): string {
   return moment.format(at_ms);
 }
 
+// Today the time alone.
+export function timeSoon(at_ms: number, now_ms = Date.now()): string {
+  return new Date(at_ms).toDateString() === new Date(now_ms).toDateString() ? clock.format(at_ms) : moment.format(at_ms);
+}
+
 export function timeOfDay(at_ms: number): string {
   return clock.format(at_ms);
 }

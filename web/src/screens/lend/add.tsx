@@ -11,14 +11,17 @@ import { Card, Note, ProblemNote } from "../../ui/parts";
 
 interface Made {
   command: string;
-  expires_ms: number;
+  expires_ms: number; // by the market's clock
+  made_ms: number; // by the browser's
 }
+
+const CODE_MS = 15 * 60_000; // a code's life: a browser whose clock is ahead does not call a new one old
 
 // As `souk machines add` prints it.
 async function lendCommand(): Promise<Made> {
   const [server, made] = await Promise.all([get("/v1/server"), post("/v1/machines/codes")]);
   const pin = server.url.startsWith("https://") ? ` --fingerprint ${made.fingerprint}` : "";
-  return { command: `souk lend --server ${server.url}${pin} --code ${made.code}`, expires_ms: made.expires_ms };
+  return { command: `souk lend --server ${server.url}${pin} --code ${made.code}`, expires_ms: made.expires_ms, made_ms: Date.now() };
 }
 
 interface CommandProps {
@@ -40,7 +43,7 @@ function Command({ made, machines, onAgain }: CommandProps) {
         <Button icon="plus" onClick={onAgain}>{words.another}</Button>
       </>
     );
-  if (now.value > made.expires_ms)
+  if (now.value > Math.max(made.expires_ms, made.made_ms + CODE_MS))
     return (
       <>
         <Note tone="warn">{words.expired}</Note>

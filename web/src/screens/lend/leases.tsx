@@ -48,7 +48,7 @@ export function Leases({ machine }: { machine: Machine }) {
       action={rows.length > 0 && <Button kind="danger" onClick={() => takeBack(machine)}>{words.takeBack}</Button>}>
       <ProblemNote problem={problem} />
       {!data && !problem && <Skeleton lines={2} />}
-      {data && rows.length === 0 && <p class="faint">{words.runsNothing}</p>}
+      {data && rows.length === 0 && <p class="faint">{machine.availability === "free" ? words.runsNothing : words.runsNothingNow}</p>}
       {rows.length > 0 && <Table label={words.runs} columns={columns()} rows={rows} rowKey={(lease) => lease.id} isStacked />}
     </Card>
   );

@@ -1,6 +1,6 @@
 // The owner's word reaches the machine at once; what it then does comes back as its state, with when a pause ends.
 import { post } from "../../api/client";
-import { timeShort } from "../../core/format";
+import { timeSoon } from "../../core/format";
 import { myMachines, type Machine } from "../../core/store";
 import { lend as words } from "../../text/en";
 import { Button } from "../../ui/button";
@@ -18,7 +18,7 @@ async function reread(machine: Machine): Promise<void> {
 async function pause(machine: Machine, until: { for_ms: number } | { until_ms: number } | undefined): Promise<void> {
   await post("/v1/machines/{id}/pause", { path: { id: machine.id }, body: until ?? {} });
   const end_ms = until && ("for_ms" in until ? Date.now() + until.for_ms : until.until_ms);
-  tell(end_ms ? words.pausedUntil(machine.name, timeShort(end_ms)) : words.paused(machine.name));
+  tell(end_ms ? words.pausedUntil(machine.name, timeSoon(end_ms)) : words.paused(machine.name));
   await reread(machine);
 }
 
@@ -53,6 +53,6 @@ export function Pause({ machine, isWhole = false }: { machine: Machine; isWhole?
 export function PauseNote({ machine }: { machine: Machine }) {
   const by = words.pausedBy[machine.yield];
   if (machine.state !== "online" || !by) return null;
-  const until = machine.paused_until_ms ? words.untilThen(timeShort(machine.paused_until_ms)) : "";
+  const until = machine.paused_until_ms ? words.untilThen(timeSoon(machine.paused_until_ms)) : "";
   return <Note>{by(until)}</Note>;
 }

@@ -59,6 +59,7 @@ export const lend = {
 
   runs: "What runs there now",
   runsNothing: "Nothing: it waits for a job that fits.",
+  runsNothingNow: "Nothing, and nothing comes as it is now.",
   roles: { worker: "worker", server: "parameter server" } as Record<string, string>,
   leases: {
     job: "job",
