@@ -126,6 +126,9 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   await page.waitForSelector(".leases tbody tr");
   await until(() => /earnings/i.test(document.querySelector(".earnings .chart")?.getAttribute("aria-label") ?? ""));
   seen.lease = await page.locator(".leases tbody tr").first().textContent();
+  // Its first tick has come: what it uses and earned.
+  await until(() => /MiB.*MiB|GiB.*MiB/.test(document.querySelector(".leases tbody tr")?.textContent ?? ""));
+  seen.used = await page.locator(".leases tbody td.right").first().textContent();
   await glance("lend");
   await look("lend-machine");
   await step("done");

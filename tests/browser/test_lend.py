@@ -65,6 +65,7 @@ def test_a_lender_adds_sets_and_pauses_a_machine(tmp_path):
     assert opened["when"] == "always" and opened["audience"] == "anyone"
     assert opened["minimum"]["core_micro"] == 0 and opened["cores_milli"] == 1500 and opened["ram_bytes"] == 2**31
     assert f"Job {job}" in seen["lease"] and "running" in seen["lease"]
+    assert 0 < float(seen["used"]) < 8  # cores
     earned = known["earned_microcredits"]
     assert earned > 0 and f"{earned / 1e6:.3g}"[:4] in seen["earned"], (earned, seen["earned"])
     assert seen["earned"] in seen["earnings"]
