@@ -23,6 +23,7 @@ import zlib
 import pytest
 
 from serving import Market, audit, is_built_with
+from source_servers import Bucket, Hadoop
 from training import job_spec, running, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="the thread sanitizer does not run in a sandbox")
@@ -492,3 +493,25 @@ def test_nothing_is_fetched_from_the_markets_own_network(ann):
             read = ann.end_of(answer.json["id"])
             assert read["state"] == "failed" and read["done_bytes"] == 0, (host, read)
             assert "only from hosts of the Internet" in read["problem"], (host, read)
+
+
+def test_objects_and_files_of_hadoop_are_fetched_with_their_secrets(tmp_path):
+    market = Market(tmp_path / "market", "--no-local-lender", "--import-private")
+    ann = Borrower(market)
+    try:
+        with Bucket({"sets/rows.csv": table()}) as bucket:
+            secrets = bucket.environment()
+            assert_ready(fetched(ann, "s3://souk-data/sets/rows.csv", secrets=secrets), 54, 6, data="rows.csv")
+            read = fetched(ann, "s3://souk-data/sets/rows.csv", secrets={**secrets, "AWS_SECRET_ACCESS_KEY": "wrong-word"})
+            assert "AWS_SECRET_ACCESS_KEY is not that of" in read["problem"], read
+            hidden = secrets["AWS_SECRET_ACCESS_KEY"]
+        with Hadoop({"/user/me/rows.csv": table()}) as hadoop:
+            address = hadoop.address("/user/me/rows.csv")
+            assert_ready(fetched(ann, address, secrets={"HADOOP_USER_NAME": "me"}), 54, 6)
+            assert "HADOOP_USER_NAME" in fetched(ann, address)["problem"]
+    finally:
+        assert market.stop() == 0
+    for path in market.folder.rglob("*"):
+        if path.is_file():
+            assert hidden.encode() not in path.read_bytes(), path
+    assert hidden not in pathlib.Path(f"{market.folder}.log").read_text()
