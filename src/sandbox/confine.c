@@ -147,9 +147,11 @@ int confine_to_sockets(const struct confine_options *options, struct error *erro
 
 int confine_to_network(const struct confine_options *options, struct error *error)
 {
-    static const struct stage_rules rules = {
+    const struct stage_rules rules = {
         .readable = {"/usr", "/lib", "/lib64", "/etc", "/run/systemd/resolve"},
         .readable_count = 5,
+        .writable = {"."},
+        .writable_count = options->writes_here,
         .has_network = 1,
     };
     return confine_by(options, &rules, error);

@@ -7,12 +7,14 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct confine_options {
     uint64_t descriptor_max; /* descriptors are numbered below it */
     int64_t data_bytes;      /* of memory that it writes to */
     int64_t file_bytes;      /* of the largest file that it writes; 0: any */
+    bool writes_here;        /* confine_to_network: also below its working folder */
 };
 
 /* It also ends with the process that started it. UNAVAILABLE, half confined, when the kernel lacks
@@ -20,5 +22,6 @@ struct confine_options {
 MUST_CHECK int confine_to_sockets(const struct confine_options *options, struct error *error);
 
 /* The same for one that resolves names, loads libraries and trusts certificates: it can read where
- * those are, and nothing else; it writes only what it has open, and may use any socket. */
+ * those are, and nothing else; it writes only what it has open, unless the options say so, and may
+ * use any socket. */
 MUST_CHECK int confine_to_network(const struct confine_options *options, struct error *error);

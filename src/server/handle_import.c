@@ -34,7 +34,7 @@ static const struct json_schema import_schema =
     JSON_SCHEMA("import", import_fields, struct import_body);
 
 /* The job that the data are to be read for, checked as jobs are. */
-static int write_spec(struct arena *arena, const struct import_body *body, struct text *out_spec,
+static int write_spec(struct arena *arena, const struct import_body *body, struct import_wish *wish,
                       struct error *error)
 {
     const struct text train = text_trim(body->train);
@@ -52,8 +52,9 @@ static int write_spec(struct arena *arena, const struct import_body *body, struc
         buffer_append_string(&json, ",\"test\":");
         json_writer_init(&writer, &json); /* the comma is there */
     }
-    json_text(&writer,
-              job_data_name(text_of(arena_format(arena, "./" TEXT_FORMAT, TEXT_ARGS(body->name)))));
+    json_text(&writer, job_data_name(
+                           text_of(arena_format(arena, "./" TEXT_FORMAT "%s", TEXT_ARGS(body->name),
+                                                wish->is_folder_fetched ? "/" : ""))));
     buffer_append_format(&json, "%s" TEXT_FORMAT "}}", fields.size ? "," : "", TEXT_ARGS(fields));
     if (buffer_check(&json, error) < 0 ||
         job_spec_read(arena, buffer_text(&json), &spec, error) < 0)
@@ -62,7 +63,7 @@ static int write_spec(struct arena *arena, const struct import_body *body, struc
     job_spec_write(&spec, &json);
     if (buffer_check(&json, error) < 0)
         return -1;
-    *out_spec = arena_copy_text(arena, buffer_text(&json));
+    wish->spec = arena_copy_text(arena, buffer_text(&json));
     return 0;
 }
 
@@ -115,14 +116,27 @@ static int read_secrets(struct arena *arena, struct text json, struct import_fet
     return 0;
 }
 
+/* Of "s3://bucket/sets/faces/" it is "faces". */
+static struct text folder_name(const struct place *place)
+{
+    struct text path = place->path;
+    while (path.size && path.data[path.size - 1] == '/')
+        path.size--;
+    const char *slash = memrchr(path.data, '/', path.size);
+    return slash ? (struct text){slash + 1, path.size - (size_t)(slash + 1 - path.data)} : path;
+}
+
 static int read_address(struct arena *arena, const struct import_body *body,
                         struct place *out_place, struct text *out_address, struct error *error)
 {
     struct text address = body->url;
     if (place_parse(address, out_place, error) < 0)
         return error_wrap(error, "import.url");
-    if (out_place->kind == PLACE_FILE || place_is_folder(out_place))
-        return error_set(error, ERROR_INVALID, "import.url: must be one file on another machine");
+    if (out_place->kind == PLACE_FILE)
+        return error_set(error, ERROR_INVALID, "import.url: must be on another machine");
+    if (out_place->kind == PLACE_HTTP && place_is_folder(out_place))
+        return error_set(error, ERROR_INVALID,
+                         "import.url: must be one file: a web server lists no folders");
     if (body->sha256.size && out_place->has_hash)
         return error_set(error, ERROR_INVALID, "import.sha256: the url has one already");
     if (body->sha256.size)
@@ -136,7 +150,7 @@ static int read_address(struct arena *arena, const struct import_body *body,
 
 /* Its last name is the file's, unless another is given. */
 static int read_fetch(struct server *server, struct arena *arena, struct import_body *body,
-                      struct text *out_json, struct error *error)
+                      struct import_wish *wish, struct error *error)
 {
     struct import_fetch_request request = {
         .size_max = imports_size_max(server->imports),
@@ -151,13 +165,14 @@ static int read_fetch(struct server *server, struct arena *arena, struct import_
     if (read_address(arena, body, &place, &request.address, error) < 0 ||
         read_secrets(arena, body->secrets, &request, error) < 0)
         return -1;
+    request.is_folder = wish->is_folder_fetched = place_is_folder(&place);
     if (!body->name.size)
-        body->name = place_file_name(&place);
+        body->name = request.is_folder ? folder_name(&place) : place_file_name(&place);
     json_writer_init(&writer, &json);
     json_write(&writer, &import_fetch_schema, &request);
     if (buffer_check(&json, error) < 0)
         return -1;
-    *out_json = arena_copy_text(arena, buffer_text(&json));
+    wish->fetch = arena_copy_text(arena, buffer_text(&json));
     return 0;
 }
 
@@ -182,13 +197,13 @@ static int read_wish(struct call *call, struct import_body *body, struct import_
         .account = call->caller.account, .is_peer = body->peer.size > 0, .has_key = call->has_key};
     memcpy(out_wish->key_hash, call->key_hash, sizeof(out_wish->key_hash));
     memcpy(out_wish->request_hash, call->request_hash, sizeof(out_wish->request_hash));
-    if ((body->url.size ? read_fetch(call->server, call->arena, body, &out_wish->fetch, error)
+    if ((body->url.size ? read_fetch(call->server, call->arena, body, out_wish, error)
                         : read_files(body, out_wish, error)) < 0)
         return -1;
     out_wish->name = body->name;
     if (import_name_check(body->name, error) < 0)
         return -1;
-    return write_spec(call->arena, body, &out_wish->spec, error);
+    return write_spec(call->arena, body, out_wish, error);
 }
 
 static void send_order(struct http_request *request, struct import_order *order, int status)

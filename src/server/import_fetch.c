@@ -8,6 +8,7 @@
 #include "server/import_runner.h"
 #include "source/remote.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ static const struct json_field request_fields[] = {
     {"size_max", JSON_U64, offsetof(struct import_fetch_request, size_max), .is_required = true},
     {"is_private_allowed", JSON_BOOL, offsetof(struct import_fetch_request, is_private_allowed),
      .is_required = true},
+    {"is_folder", JSON_BOOL, offsetof(struct import_fetch_request, is_folder), .is_required = true},
     {"names", JSON_TEXTS, offsetof(struct import_fetch_request, names), .is_required = true,
      .size_max = CREDENTIALS_MAX},
     {"values", JSON_TEXTS, offsetof(struct import_fetch_request, values), .is_required = true,
@@ -119,7 +121,8 @@ static int fetch_file(struct arena *arena, const struct import_fetch_request *re
         .context = &fetch,
     };
     if (remote_open(&options, &remote, error) == 0 &&
-        remote_fetch(remote, IMPORT_FETCH_FILE_FD, error) == 0)
+        (request->is_folder ? remote_fetch_folder(remote, ".", IMPORT_FILES_MAX, error)
+                            : remote_fetch(remote, IMPORT_FETCH_FILE_FD, error)) == 0)
         return 0;
     if (fetch.is_full)
         return error_set(error, ERROR_UNAVAILABLE,
@@ -137,11 +140,14 @@ static int fetch_file(struct arena *arena, const struct import_fetch_request *re
 }
 
 /* One byte more than is taken, so that what is larger is told from what is cut off. */
-static int confine(uint64_t size_max, struct error *error)
+static int confine(const struct import_fetch_request *request, struct error *error)
 {
     const struct confine_options options = {.descriptor_max = DESCRIPTORS_MAX,
                                             .data_bytes = MEMORY_BYTES,
-                                            .file_bytes = (int64_t)size_max + 1};
+                                            .file_bytes = (int64_t)request->size_max + 1,
+                                            .writes_here = request->is_folder};
+    if (request->is_folder && fchdir(IMPORT_FETCH_FILE_FD) < 0)
+        return error_set_errno(error, errno, "enter the folder");
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     return confine_to_network(&options, error);
@@ -157,7 +163,7 @@ int import_fetch_main(int argc, char **argv)
         puts("not for people: the market starts it");
         return IMPORT_RUNNER_UNAVAILABLE;
     }
-    if (read_request(arena, &request, &error) < 0 || confine(request.size_max, &error) < 0) {
+    if (read_request(arena, &request, &error) < 0 || confine(&request, &error) < 0) {
         puts(error.message);
         return IMPORT_RUNNER_UNAVAILABLE;
     }

@@ -8,7 +8,7 @@
  *
  *     standard input    struct import_fetch_request as JSON; secrets are nowhere else
  *     standard output   what went wrong, one sentence
- *     descriptor 3      the empty file that gets the bytes
+ *     descriptor 3      the empty file that gets the bytes, or the folder that gets the files
  *     descriptor 4      struct import_fetch_progress, written over and over
  *
  * It ends as `souk import-run` does (import_runner.h).
@@ -27,6 +27,7 @@ struct import_fetch_request {
     struct text address; /* source/place.h, with its hash */
     uint64_t size_max;
     bool is_private_allowed;
+    bool is_folder;                  /* all files below the address */
     struct json_array names, values; /* of credentials: source/remote.h */
 };
 extern const struct json_schema import_fetch_schema;

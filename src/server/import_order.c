@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "sandbox/folder.h"
+#include "sandbox/sandbox.h"
 #include "server/import_fetch.h"
 #include "server/import_runner.h"
 #include "server/imports_internal.h"
@@ -182,7 +183,8 @@ static void has_fetched(void *context, const struct error *error)
         end_with(order, error);
         return;
     }
-    order->total_bytes = (uint64_t)status.st_size;
+    if (!order->wish.is_folder_fetched)
+        order->total_bytes = (uint64_t)status.st_size;
     atomic_store(&order->progress.done_bytes, order->total_bytes);
     order->state = IMPORT_READING;
     read_it(order);
@@ -210,12 +212,22 @@ static int open_request(struct import_order *order)
     return is_written ? TAKE_FD(fd) : -1;
 }
 
+/* A folder belongs to whoever fetches, who has no other way to it. */
+static int open_target(struct import_order *order)
+{
+    const char *path = data_path(order);
+    if (!order->wish.is_folder_fetched)
+        return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (mkdir(path, 0755) < 0 || (geteuid() == 0 && chown(path, SANDBOX_USER, SANDBOX_USER) < 0))
+        return -1;
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 static int start_fetch(struct import_order *order, struct error *error)
 {
     static const char *const no_more[] = {NULL};
     AUTO_FD int request_fd = open_request(order);
-    AUTO_FD int file_fd =
-        lift_fd(open(data_path(order), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    AUTO_FD int file_fd = lift_fd(open_target(order));
     order->progress_fd = lift_fd(memfd_create("progress", MFD_CLOEXEC));
     if (request_fd < 0 || file_fd < 0 || order->progress_fd < 0)
         return error_set_errno(error, errno, "make a file for what is fetched");

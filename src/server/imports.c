@@ -262,7 +262,8 @@ int imports_add(struct imports *imports, const struct import_wish *wish,
     order->total_bytes = order->manifest.size_bytes;
     const struct text type = text_of(order->manifest.media_type);
     order->is_folder = text_equal(type, TEXT("application/x-tar")) ||
-                       text_equal(type, TEXT("application/zip")) || look_is_archive(wish->name);
+                       text_equal(type, TEXT("application/zip")) ||
+                       (look_is_archive(wish->name) && !wish->is_folder_fetched);
     list_append(&imports->orders, &order->node);
     imports->count++;
     log_event(LOG_INFO, "import_added",

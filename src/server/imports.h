@@ -50,6 +50,7 @@ struct import_wish {
     struct text spec;          /* JSON of the job to be, without its inputs */
     struct blob_hash manifest; /* of what was sent; unless: */
     struct text fetch;         /* JSON of import_fetch.h: what to fetch instead; has secrets */
+    bool is_folder_fetched;    /* it is all below the address */
     bool is_peer;              /* it tests what is learnt from data that lie at lenders */
     /* The same key and request again is the same import. */
     bool has_key;

@@ -505,6 +505,10 @@ def test_objects_and_files_of_hadoop_are_fetched_with_their_secrets(tmp_path):
             read = fetched(ann, "s3://souk-data/sets/rows.csv", secrets={**secrets, "AWS_SECRET_ACCESS_KEY": "wrong-word"})
             assert "AWS_SECRET_ACCESS_KEY is not that of" in read["problem"], read
             hidden = secrets["AWS_SECRET_ACCESS_KEY"]
+        with Bucket(pictures()) as bucket:
+            read = fetched(ann, "s3://souk-data/shades/", secrets=bucket.environment())
+            assert_ready(read, 36, 4, data="shades/", height=8, classes=2)
+            assert "no files" in fetched(ann, "s3://souk-data/other/", secrets=bucket.environment())["problem"]
         with Hadoop({"/user/me/rows.csv": table()}) as hadoop:
             address = hadoop.address("/user/me/rows.csv")
             assert_ready(fetched(ann, address, secrets={"HADOOP_USER_NAME": "me"}), 54, 6)
