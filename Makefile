@@ -3,6 +3,7 @@
 #   make          build the program at build/souk
 #   make demo     a market, three unequal lenders, one real training job
 #   make test     every test (test-sample: what CI runs of them, without the slowest)
+#   make test-sources   data at an S3 and an HDFS that are not ours; brings about 150 MB the first time
 #   make bench    the measurements behind docs/benchmarks.md
 #   make reference   every built-in model and optimizer beside torch, and exported models in other runtimes
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
@@ -20,7 +21,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test test-sample test-frameworks bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps web demo test test-sample test-frameworks test-sources bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -41,6 +42,13 @@ test: all
 
 test-sample: all
 	@tools/run-tests release -LE 'slow|simulation'
+
+# moto, which checks signatures, and Hadoop's name and data node, from PyPI and Maven.
+test-sources: all
+	@tools/install-deps --sources
+	@tests/sources/prepare $(CURDIR)/build/sources
+	@SOUK_SOURCES=$(CURDIR)/build/sources SOUK_PROGRAM=$(CURDIR)/build/release/souk \
+		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/sources
 
 bench: all
 	@tools/install-deps --bench
@@ -82,7 +90,7 @@ asan-all: deps web
 
 # The modules that start threads, or whose tests do; of the simulator the runs that go side by side. The
 # sandbox does not take TSan's address space, so no whole programs.
-TSAN_TESTS = -R '^(blob|cli|exchange|net|peer|server|sim/sync_run|store|worker).*_test$$' -LE simulation
+TSAN_TESTS = -R '^(blob|cli|exchange|net|peer|server|source|sim/sync_run|store|worker).*_test$$' -LE simulation
 tsan: deps web
 	@tools/run-tests tsan $(TSAN_TESTS)
 

@@ -17,7 +17,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FILES_MAX = 30000, NOTE_MS = 10000, NAME_SIZE = 128, PATH_SIZE = 512, OPEN_FILES = 16 };
+enum {
+    FILES_MAX = 30000,
+    NOTE_MS = 10000,
+    NAME_SIZE = 128,
+    PATH_SIZE = 512,
+    OPEN_FILES = 16,
+    CHECK_ATTEMPTS = 3
+};
 
 #define UNPACKED_BYTES_MAX ((uint64_t)4 << 30)
 
@@ -119,13 +126,15 @@ static int take_credentials(const struct job_spec *spec, struct remote_credentia
 
 /* ---- Fetching -------------------------------------------------------------------------------- */
 
-static int open_remote(struct bring *bring, struct remote **out_remote, struct error *error)
+static int open_remote(struct bring *bring, uint32_t attempts_max, struct remote **out_remote,
+                       struct error *error)
 {
     struct remote_credentials credentials AUTO_CREDENTIALS = {0};
     if (take_credentials(bring->options.spec, &credentials, error) < 0)
         return -1;
     const struct remote_options options = {
         .address = bring->address,
+        .attempts_max = attempts_max,
         .seed = (uint64_t)clock_monotonic_ns(&clock_system),
         .credentials = &credentials,
         .is_stopped = is_stopped,
@@ -229,7 +238,7 @@ static int fetch(struct bring *bring, struct error *error)
     struct place place;
     struct sigaction before[2];
     const struct sigaction stop = {.sa_handler = on_signal};
-    if (open_remote(bring, &remote, error) < 0 ||
+    if (open_remote(bring, /* attempts_max= */ 0, &remote, error) < 0 ||
         place_parse(text_of(bring->address), &place, error) < 0)
         return -1;
     sigaction(SIGINT, &stop, &before[0]);
@@ -257,7 +266,7 @@ int bring_check(const struct bring_options *options, struct error *error)
     AUTO(bring) struct bring *bring = bring_new(options);
     AUTO(remote) struct remote *remote = NULL;
     struct place place;
-    if (open_remote(bring, &remote, error) < 0 ||
+    if (open_remote(bring, CHECK_ATTEMPTS, &remote, error) < 0 ||
         place_parse(text_of(bring->address), &place, error) < 0)
         return -1;
     const bool is_folder = place.kind != PLACE_HTTP && place_is_folder(&place);
@@ -276,7 +285,8 @@ int bring_open(const struct bring_options *options, struct bring **out_bring, st
 /* Into a folder of ours, from where the working folder was left and is returned to. */
 static int unpack(struct bring *bring, struct error *error)
 {
-    static const struct archive_limits limits = {UNPACKED_BYTES_MAX, FILES_MAX};
+    static const struct archive_limits limits = {
+        .bytes_max = UNPACKED_BYTES_MAX, .files_max = FILES_MAX, .takes_zip = true};
     char name[PLACE_NAME_SIZE];
     struct archive_summary summary;
     AUTO_FD int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -288,7 +298,7 @@ static int unpack(struct bring *bring, struct error *error)
         return error_set_errno(error, errno, "go back to the working folder");
     return result == 0 ? 0
                        : error_wrap(error,
-                                    "%s: it is no archive (.tar, .tar.gz, .tar.zst) of "
+                                    "%s: it is no archive (.tar, .tar.gz, .tar.zst, .zip) of "
                                     "files",
                                     place_describe(text_of(bring->address), name));
 }

@@ -29,7 +29,8 @@ MUST_CHECK int bring_check(const struct bring_options *options, struct error *er
 
 MUST_CHECK int bring_open(const struct bring_options *options, struct bring **out_bring,
                           struct error *error);
-/* The same of an archive (tar, compressed by gzip or zstd or not), which is unpacked, or a folder.
+/* The same of an archive (tar, compressed by gzip or zstd or not, or zip), which is unpacked, or a
+ * folder.
  */
 MUST_CHECK int bring_open_folder(const struct bring_options *options, struct bring **out_bring,
                                  struct error *error);

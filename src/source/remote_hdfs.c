@@ -104,7 +104,8 @@ static int check(struct remote_reading *reading, struct error *error)
     reading->is_changed = remote->identity.is_known &&
                           (found.size != remote->identity.size ||
                            strcmp(found.last_modified, remote->identity.last_modified) != 0);
-    remote->identity = found;
+    if (!reading->is_changed)
+        remote->identity = found;
     return 0;
 }
 

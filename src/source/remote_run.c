@@ -365,14 +365,16 @@ static int fail(const struct remote_reading *reading, struct error *error)
     return error_wrap(error, "%s", place_describe(text_of(reading->remote->address), name));
 }
 
-/* The file is another: what is known of it is forgotten, and what was read of it is, too. */
+/* The file is another: what was read of it is forgotten, and what is known of it is, too. Of a part
+ * it stays: others may be reading theirs. */
 static int forget(struct remote_reading *reading, struct error *error)
 {
+    if (begin_anew(reading) < 0) {
+        *error = reading->reason;
+        return -1;
+    }
     reading->remote->identity = (struct remote_identity){0};
-    if (begin_anew(reading) == 0)
-        return 0;
-    *error = reading->reason;
-    return -1;
+    return 0;
 }
 
 /* -1 when it was the last, or it was stopped. */
