@@ -15,7 +15,7 @@ import { useCheck, type Checking } from "./checking";
 import { Data, datasets } from "./data";
 import { emptyDraft, jobFile, ownMistakes, steps, type Draft, type Json, type Step } from "./draft";
 import { Machines } from "./machines";
-import { forgetData } from "./own";
+import { forgetData, goOn } from "./own";
 import { Review } from "./review";
 import { sendingNow, stopSending } from "./sending";
 import { What } from "./what";
@@ -136,7 +136,11 @@ export default function Train({ rest, query }: ScreenProps) {
     go(link("train"));
   };
   useEffect(() => datasets.show(), []);
-  useEffect(() => stopSending, []); // what was sent so far is known when it is chosen again
+  const now = () => latest.current;
+  useEffect(() => {
+    goOn({ now, change });
+    return stopSending; // what was sent so far is known when it is chosen again
+  }, []);
   const shownStep = useRef(step);
   useEffect(() => {
     if (shownStep.current === step) return;
@@ -154,7 +158,7 @@ export default function Train({ rest, query }: ScreenProps) {
       {fromName && <Note>{words.from(fromName)}</Note>}
       <Steps step={step} checking={checking} />
       {step !== "check" && <ProblemNote problem={checking.problem} />}
-      <Shown draft={draft} change={change} now={() => latest.current} checking={checking} wrong={checking.wrong} text={text} done={done} />
+      <Shown draft={draft} change={change} now={now} checking={checking} wrong={checking.wrong} text={text} done={done} />
       {step !== "check" && <Foot step={step} checking={checking} />}
     </div>
   );

@@ -1,6 +1,5 @@
 // Data of one's own: files and folders from this computer, or what lies at an address. The market reads them.
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { postPlain } from "../../api/client";
 import { Problem } from "../../api/problem";
 import { bytes, number } from "../../core/format";
@@ -45,10 +44,12 @@ function wishOf(draft: Draft): ImportWish {
   return { url: draft.url.trim(), ...(sha256 ? { sha256 } : {}), ...(Object.keys(given).length ? { secrets: given } : {}), ...wanted };
 }
 
+type Changing = Pick<StepProps, "now" | "change">;
+
 const nameOf = ({ source, url, file }: Draft) => (source === "url" ? url.trim() : file);
 
 // Has the market read what `now` says, or follows the import `known`.
-async function ask({ now, change }: StepProps, known: number | null, signal: AbortSignal, onProgress: OnProgress): Promise<void> {
+async function ask({ now, change }: Changing, known: number | null, signal: AbortSignal, onProgress: OnProgress): Promise<void> {
   const asked = now();
   const by = readBy(asked);
   const { inputs, train: shape, records, test_records } = await importData(
@@ -59,7 +60,7 @@ async function ask({ now, change }: StepProps, known: number | null, signal: Abo
 }
 
 // Sends what is not at the market, or not any more, and has it read.
-function read(props: StepProps, known: number | null): Promise<void> {
+function read(props: Changing, known: number | null): Promise<void> {
   const { now, change } = props;
   return dataSender.send(async (signal, onProgress) => {
     const isOwn = now().source !== "url";
@@ -79,12 +80,10 @@ function read(props: StepProps, known: number | null): Promise<void> {
   });
 }
 
-// What was being read when the page was loaded again is followed further.
-function useUnderWay(props: StepProps): void {
-  const { draft } = props;
-  useEffect(() => {
-    if (draft.importing && draft.importing.by === readBy(draft) && !dataSender.isBusy.value) void read(props, draft.importing.id);
-  }, []);
+// What was being read when the page was loaded again is followed further, whichever step is shown.
+export function goOn(props: Changing): void {
+  const draft = props.now();
+  if (draft.importing && draft.importing.by === readBy(draft)) void read(props, draft.importing.id);
 }
 
 function Told({ draft, isHere }: { draft: Draft; isHere: boolean }) {
@@ -103,7 +102,6 @@ export function OwnFiles(props: StepProps) {
   const known = chosen.value?.name === draft.file ? chosen.value : null;
   const isHere = known !== null || draft.raw !== null;
   const size = known?.bytes.size ?? draft.raw?.bytes ?? 0;
-  useUnderWay(props);
   const choose = (picked: Picked[], folder: string) => void dataSender.send(async (signal) => {
     const packed = pack(picked, folder);
     const look = await lookAt(packed, signal);
@@ -132,7 +130,6 @@ export function OwnFiles(props: StepProps) {
 
 export function AtAddress(props: StepProps) {
   const { draft, change, wrong } = props;
-  useUnderWay(props);
   const secret = (name: string, label: string) => (
     <Field label={label} value={secrets.value[name] ?? ""} native={{ name, type: /KEY|TOKEN/.test(name) ? "password" : "text", autocomplete: "off" }}
       onValue={(value) => { secrets.value = { ...secrets.value, [name]: value }; }} />

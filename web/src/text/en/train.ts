@@ -165,13 +165,13 @@ export const train = {
     sha256: "SHA-256",
     sha256Hint: "Of the whole file, to be sure of it; may be left empty.",
     noHash: "64 digits from 0 to 9 and a to f.",
-    secretsHint: "May be left empty where everybody may read. The market needs these once, to fetch; it keeps them nowhere, and this page forgets them when it is loaded again.",
+    secretsHint: "Fill in what the store asks for; nothing where everybody may read. The market needs these once, to fetch; it keeps them nowhere, and this page forgets them when it is loaded again.",
     secrets: {
       s3: {
-        AWS_ACCESS_KEY_ID: "Access key", AWS_SECRET_ACCESS_KEY: "Secret key", AWS_SESSION_TOKEN: "Session token, if any",
-        AWS_REGION: "Region, if not found out", AWS_ENDPOINT_URL: "Server, if not Amazon's",
+        AWS_ACCESS_KEY_ID: "Access key", AWS_SECRET_ACCESS_KEY: "Secret key", AWS_SESSION_TOKEN: "Session token",
+        AWS_REGION: "Region", AWS_ENDPOINT_URL: "Other server",
       },
-      hdfs: { HADOOP_USER_NAME: "User", WEBHDFS_DELEGATION_TOKEN: "Delegation token, if any" },
+      hdfs: { HADOOP_USER_NAME: "User", WEBHDFS_DELEGATION_TOKEN: "Delegation token" },
     } as Record<string, Record<string, string>>,
   },
 
