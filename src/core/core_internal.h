@@ -432,6 +432,8 @@ void decision_grow(struct decision *decision, const struct job *job);
 bool decide_is_bereaved(const struct job *job);
 /* The servers of a machine that is not reachable, where another has room for them. */
 void decide_move_servers(struct decision *decision, const struct machine *machine);
+/* Has the jobs of its workers say that it is not heard, or is again. */
+void decide_note_silence(struct decision *decision, const struct machine *machine);
 /* The jobs of a list that want workers, beginning after the one that was tried last, a few at a
  * time. */
 void decide_each(struct decision *decision, const struct id_list *jobs, struct worker_turns *turns,

@@ -369,6 +369,47 @@ TEST(nobody_succeeds_where_the_job_did_not_ask_or_the_time_is_up)
     market_done(&market);
 }
 
+TEST(a_worker_that_is_not_heard_is_named_until_it_is)
+{
+    struct market market;
+    market_init_demo(&market);
+    const struct job *job = submit(&market, 0);
+    run_all(&market, job);
+    const uint64_t machine = job->workers[1]->machine;
+    market_do(&market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
+                                         .machine_silent = {.machine = machine}});
+    char expected[JOB_REASON_SIZE];
+    snprintf(expected, sizeof(expected), "worker 1 on %s: not heard for 6 s",
+             core_machine(market.core, machine)->name);
+    assert_string_equal(job->reason, expected);
+    market_connect(&market, machine);
+    assert_string_equal(job->reason, "");
+    market_done(&market);
+}
+
+TEST(a_gathered_job_is_done_when_its_rank_0_is_whoever_is_missing)
+{
+    struct market market;
+    market_init_demo(&market);
+    struct command command = market_job(&market);
+    command.submit_job.takes_more_cores = false;
+    command.submit_job.replaces_lost = true;
+    command.submit_job.server = (struct resources){0};
+    command.submit_job.is_gathered = true;
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    run_all(&market, job);
+    market_end_lease(&market, job->workers[1], LEASE_OUTCOME_LOST, "");
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    market_end_lease(&market, job->workers[2], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    market_end_lease(&market, job->workers[0], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(job->state, JOB_STATE_STOPPING); /* a successor came too late */
+    assert_int_equal(job->outcome, JOB_STATE_SUCCEEDED);
+    market_end_lease(&market, job->workers[1], LEASE_OUTCOME_STOPPED, "");
+    assert_int_equal(job->state, JOB_STATE_SUCCEEDED);
+    market_done(&market);
+}
+
 TEST(an_elastic_job_grows_while_nobody_waits)
 {
     struct market market;
@@ -516,6 +557,8 @@ int main(void)
         cmocka_unit_test(a_successor_that_was_too_dear_comes_with_the_credits),
         cmocka_unit_test(the_last_worker_is_replaced_or_the_job_fails),
         cmocka_unit_test(nobody_succeeds_where_the_job_did_not_ask_or_the_time_is_up),
+        cmocka_unit_test(a_worker_that_is_not_heard_is_named_until_it_is),
+        cmocka_unit_test(a_gathered_job_is_done_when_its_rank_0_is_whoever_is_missing),
         cmocka_unit_test(an_elastic_job_grows_while_nobody_waits),
         cmocka_unit_test(a_job_that_never_has_room_does_not_keep_others_from_growing),
         cmocka_unit_test(a_machine_that_only_the_last_of_many_could_use_is_taken_by_it),

@@ -163,6 +163,7 @@ int decide_machine_connected(struct decision *decision, const struct command *co
     if (machine->state == MACHINE_STATE_ONLINE)
         return 0;
     emit_machine_state(decision, machine, MACHINE_STATE_ONLINE);
+    decide_note_silence(decision, machine);
     decision->should_match = true;
     return 0;
 }
@@ -177,6 +178,7 @@ int decide_machine_silent(struct decision *decision, const struct command *comma
     if (machine->state == MACHINE_STATE_ONLINE) {
         emit_machine_state(decision, machine, MACHINE_STATE_UNREACHABLE);
         decide_move_servers(decision, machine);
+        decide_note_silence(decision, machine);
     }
     return 0;
 }

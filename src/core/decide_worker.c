@@ -16,6 +16,7 @@
  */
 #include "core/match_rounds.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum { TRIES_MAX = 8 }; /* jobs, after one event */
@@ -169,9 +170,20 @@ static const char *add_lease(struct decision *decision, const struct job *job, e
     return NULL;
 }
 
-/* Tells the borrower of who has no successor, once for each reason. */
+/* NULL: all of its workers are heard. */
+static const struct lease *find_silent(const struct core *core, const struct job *job)
+{
+    for (size_t i = 0; i < job->worker_count; i++)
+        if (core_lease_is_unreachable(core, job->workers[i]))
+            return job->workers[i];
+    return NULL;
+}
+
+/* Tells the borrower of who has no successor, or is not heard, once for each reason. */
 static void note_lost(struct decision *decision, const struct job *job, const char *why)
 {
+    const struct core *core = decision->core;
+    const struct lease *silent = find_silent(core, job);
     struct event event = {.kind = EVENT_JOB_NOTED, .job_noted = {.job = job->id}};
     const size_t rank = job_lost_rank(job, 0);
     const size_t server = job_lost_server(job, 0), servers = job_request_servers(&job->request);
@@ -184,6 +196,12 @@ static void note_lost(struct decision *decision, const struct job *job, const ch
     else if (why && server == servers && job->request.has_replica)
         snprintf(event.job_noted.reason, JOB_REASON_SIZE,
                  "the parameter server has no replica yet: %s", why);
+    else if (silent)
+        snprintf(event.job_noted.reason, JOB_REASON_SIZE,
+                 "%s %" PRIu64 " on %s: not heard for %" PRId64 " s",
+                 job_has_server(job) ? "worker" : "rank", silent->rank,
+                 core_machine(core, silent->machine)->name,
+                 (core->settings.silence_ms + 999) / 1000);
     if (strcmp(event.job_noted.reason, job->reason) != 0)
         decision_emit(decision, &event);
 }
@@ -295,6 +313,14 @@ void decide_move_servers(struct decision *decision, const struct machine *machin
         decision_settle_job(decision, job);
         i = 0; /* its leases are others now */
     }
+}
+
+void decide_note_silence(struct decision *decision, const struct machine *machine)
+{
+    const struct lease *lease;
+    for (size_t i = 0; (lease = lease_at(machine, i)); i++)
+        if (lease->role == LEASE_ROLE_WORKER)
+            decision_settle_job(decision, core_job(decision->core, lease->job));
 }
 
 bool decide_is_bereaved(const struct job *job)

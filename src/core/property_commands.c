@@ -68,6 +68,8 @@ static void submit_job(struct property_world *world, struct command *command)
         if (below(world, 2) == 0)
             request->server_count = (int64_t)below(world, 5);
         request->has_replica = below(world, 3) > 0;
+    } else {
+        request->is_gathered = below(world, 2) > 0;
     }
     if (below(world, 20) == 0)
         request->max_run_ms = 1000 + (int64_t)below(world, (uint64_t)PRICE_RUN_MS_MAX);

@@ -209,6 +209,7 @@ static const struct json_field job_request_fields[] = {
     SCHEMA_FLAG("is_spare", struct job_request, is_spare),
     SCHEMA_OR_NONE("server_count", struct job_request, server_count, JOB_SERVERS_MAX),
     SCHEMA_FLAG("has_replica", struct job_request, has_replica),
+    SCHEMA_FLAG("is_gathered", struct job_request, is_gathered),
 };
 const struct json_schema schema_job_request =
     JSON_SCHEMA("request", job_request_fields, struct job_request);

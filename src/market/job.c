@@ -230,6 +230,13 @@ static bool judge_servers(const struct job *job, enum job_verdict *out_verdict,
     return has_ended;
 }
 
+/* The others have been told so by their rank 0, whoever of them is missing. */
+static bool has_lead_succeeded(const struct job *job)
+{
+    return job->request.is_gathered && job->worker_count > 0 &&
+           job->workers[0]->outcome == LEASE_OUTCOME_SUCCEEDED;
+}
+
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE])
 {
     const bool has_server = job_has_server(job);
@@ -237,6 +244,8 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
     out_reason[0] = '\0';
     if (judge_servers(job, &of_servers, out_reason))
         return of_servers;
+    if (has_lead_succeeded(job))
+        return JOB_VERDICT_SUCCEEDED;
     size_t open = 0, succeeded = 0;
     const struct lease *last_bad = NULL, *failed = NULL, *preempted = NULL;
     for (size_t i = 0; i < job->worker_count; i++) {
@@ -307,7 +316,8 @@ static bool may_get_leases(const struct job *job)
 
 static bool may_get_workers(const struct job *job)
 {
-    return may_get_leases(job) && (!job_has_server(job) || lease_is_open(job_lead(job)));
+    return may_get_leases(job) && (!job_has_server(job) || lease_is_open(job_lead(job))) &&
+           !has_lead_succeeded(job);
 }
 
 static size_t count_failures(const struct job *job, enum lease_role role, uint64_t rank)

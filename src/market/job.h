@@ -97,6 +97,7 @@ struct job_request {
     bool is_rush;        /* pays double for its first hour to go ahead when there is a queue */
     bool replaces_lost;  /* who is lost or taken back gets a successor */
     bool is_spare;       /* only unsold time of lenders who give it away */
+    bool is_gathered;    /* rank 0 leads the others: it has ended well when that one has */
     uint8_t idempotency_hash[MARKET_HASH_SIZE]; /* all zero: none */
 };
 

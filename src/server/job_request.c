@@ -137,6 +137,7 @@ int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t 
         .is_rush = market->rush,
         .replaces_lost = market->replace_lost,
         .is_spare = market->spare,
+        .is_gathered = job_spec_is_gathered(spec),
     };
     if (job_start_deadline(&market->start, now_ms, &request.deadline_ms, error) < 0 ||
         read_wishes(spec, &request.wishes, error) < 0 ||

@@ -133,6 +133,8 @@ def test_a_lost_rank_is_named_and_all_start_anew_with_its_successor(place):
     lost = next(lease for lease in place.job()["leases"] if lease["rank"] == 2)
     place.settings({"lost_ms": 9000})
     place.die(lost["machine_name"])
+    wait_for("the job to name it",
+             lambda: place.job()["reason"] == f"rank 2 on {lost['machine_name']}: not heard for 6 s")
     out, err = process.communicate(timeout=HUNG_S)
     assert process.returncode == 0, (out, err, [place.log(rank) for rank in range(3)])
     assert f"souk: rank 2 on {lost['machine_name']}: not heard for 6 s\n" in place.log(0)
@@ -174,3 +176,20 @@ def test_rank_0_of_mpi_launches_on_the_others_and_nobody_else_does(place):
     assert said[0].startswith("10.77.0.1 slots=1\n10.77.0.2 slots=1\n") and said[0].endswith("status 5\n"), said
     assert 'souk: a launcher asks for "10.77.0.9", which is no rank here\n' in said[0], said
     assert said[0].count("launch_failed") == 3, said
+
+
+def test_an_elastic_job_goes_on_with_those_that_are_left(place):
+    script = TORCH + """
+if size == 3:
+    time.sleep(600)
+"""
+    process = place.start(script, {"runtime": "torch", "num_nodes": "2..3"})
+    wait_for("three ranks", lambda: place.market.get("/v1/jobs", place.token).json["items"] and all(
+        "met 0@10.77.0.1 1@10.77.0.2 2@10.77.0.3" in place.log(rank) for rank in range(3)))
+    lost = next(lease for lease in place.job()["leases"] if lease["rank"] == 1)
+    place.die(lost["machine_name"])
+    out, err = process.communicate(timeout=HUNG_S)
+    assert process.returncode == 0, (out, err, [place.log(rank) for rank in range(3)])
+    for rank in (0, 2):
+        assert "met 0@10.77.0.1 1@10.77.0.3 restart" in place.log(rank), place.log(rank)
+    assert place.job()["state"] == "succeeded", place.job()
