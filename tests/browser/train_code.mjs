@@ -53,6 +53,10 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   seen.canSubmit = await page.isEnabled("button:has-text('Submit the job')");
   await to("What");
   await page.fill("input[name=main]", "main.sh");
+  await page.waitForSelector("input[name=runtime]");
+  await page.click("label.way:has(input[value=mpi])");
+  await page.waitForSelector("small:has-text('Left empty it is: mpirun sh main.sh')");
+  await page.click("label.way:has(input[value=command])");
   await page.fill("textarea[name=envs]", "GREETING=<b>hi</b>");
   await page.waitForSelector("small:has-text('Left empty it is: sh main.sh')");
   await small("1");

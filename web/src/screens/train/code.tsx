@@ -28,7 +28,7 @@ function Runtimes({ draft, change, wrong }: StepProps) {
   if (ways.length < 2 && !wrong("runtime")) return null;
   return (
     <>
-      <Ways label={words.runtime} name="runtime" value={draft.runtime} onValue={(runtime) => change({ runtime })}
+      <Ways label={words.runtime} name="runtime" isFour={ways.length === 4} value={draft.runtime} onValue={(runtime) => change({ runtime })}
         ways={ways.map(({ value }) => ({ value, label: words.runtimes[value] ?? value, hint: words.runtimeHints[value] }))} />
       {wrong("runtime") && <small class="error" role="alert">{wrong("runtime")}</small>}
     </>
@@ -70,7 +70,7 @@ function Main({ draft, change, wrong }: StepProps) {
 export function Code(props: StepProps) {
   const { draft, change, wrong } = props;
   const schema = useSchema();
-  const usual = commandOf(draft.main);
+  const usual = commandOf(draft);
   return (
     <Card title={words.title}>
       <Runtimes {...props} />

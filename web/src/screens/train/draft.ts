@@ -248,16 +248,16 @@ export function suggestedName(draft: Draft): string {
 
 const quoted = (name: string) => (/^[\w./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 
-// How a script is started, by what its name ends with.
-export function commandOf(main: string): string {
+// How a script is started, by what its name ends with; with MPI on all ranks by the first.
+export function commandOf({ main, runtime }: Pick<Draft, "main" | "runtime">): string {
   const name = main.trim();
   if (!name) return "";
-  if (/\.py$/i.test(name)) return `python3 ${quoted(name)}`;
-  return /\.sh$/i.test(name) ? `sh ${quoted(name)}` : quoted(name.includes("/") ? name : `./${name}`);
+  const started = /\.py$/i.test(name) ? `python3 ${quoted(name)}` : /\.sh$/i.test(name) ? `sh ${quoted(name)}` : quoted(name.includes("/") ? name : `./${name}`);
+  return runtime === "mpi" ? `mpirun ${started}` : started;
 }
 
 const codeOf = (draft: Draft): Json => ({
-  runtime: draft.runtime, envs: envsOf(draft.envs), setup: words(draft.setup), run: words(draft.run) ?? words(commandOf(draft.main)),
+  runtime: draft.runtime, envs: envsOf(draft.envs), setup: words(draft.setup), run: words(draft.run) ?? words(commandOf(draft)),
 });
 
 const modelOf = (draft: Draft): Json => ({

@@ -87,7 +87,7 @@ export const train = {
       torch: "With the environment of torchrun: torch.distributed finds its ranks.",
       tensorflow: "With TF_CONFIG for strategies over several machines.",
       spark: "On a Spark cluster of its own on the leased machines.",
-      mpi: "By mpirun over the job's network.",
+      mpi: "On the first machine, which starts the others by mpirun.",
     } as Record<string, string>,
     main: "Main script",
     mainHint: "One of the files: main.py, train/run.sh.",
