@@ -23,7 +23,7 @@ const painted = () => {
   });
 };
 
-await browse({ url, folder }, async ({ page, seen, until, look, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forgive }) => {
   const rows = (count) => until((wanted) => document.querySelectorAll(".jobs tbody tr").length === wanted, count);
   const visit = async (address) => {
     await page.evaluate((where) => (location.hash = where), address);
@@ -93,6 +93,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await until(() => !document.querySelector("dialog"));
   await until(painted);
   seen.lanes = await page.locator("canvas.strip").evaluateAll((strips) => strips.map((strip) => strip.getAttribute("aria-label")));
+  await hush();
   await look("job");
 
   await tab("Logs");
@@ -132,6 +133,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   seen.model = { name: model.name, size: model.text.length };
   seen.curves = await saved(() => page.click("a:has-text('TensorBoard')"));
   seen.file = await saved(() => page.click("a:has-text('Job file')"));
+  await hush();
   await look("job-results");
   await tab("Overview");
   await page.waitForSelector(".chart[aria-label*=loss]");
