@@ -27,6 +27,11 @@ const columns: readonly Column<Line>[] = [
     cell: (line) => credits(line.posted_microcredits) },
 ];
 
+// Rows of a long bill are no blocks on a phone, so they have only what fits there; the CSV has all of it.
+const LONG_MIN = 200;
+const dropped = ["ticks", "earned", "fee"];
+const columnsLong = columns.map((column) => ({ ...column, isWideOnly: dropped.includes(column.name) }));
+
 export function JobBill({ id }: { id: number }) {
   const { data: bill, problem } = useResource(billOf(id));
   const csv = async () => save(await readCsv(`/v1/jobs/${id}/entries?format=csv&order=oldest&limit=500`), `job-${id}.csv`);
@@ -43,7 +48,7 @@ export function JobBill({ id }: { id: number }) {
             <Figure label={words.figures.quoted} value={credits(bill.quoted_microcredits)} unit={unit.value} />
           </Figures>
           {bill.lines.length ? (
-            <Table label={words.bill.title} columns={columns} rows={[...bill.lines].sort(byRole)} rowKey={(line) => line.lease} isStacked />
+            <Table label={words.bill.title} columns={bill.lines.length < LONG_MIN ? columns : columnsLong} rows={[...bill.lines].sort(byRole)} rowKey={(line) => line.lease} isStacked />
           ) : (
             <p class="faint">{words.bill.none}</p>
           )}
