@@ -17,7 +17,7 @@ struct work {
     struct arena *arena; /* holds the lease and the peers */
     int control_fd;
     const char *data_folder, *out_folder, *work_folder;
-    const char *launch_folder, *checkpoint_folder; /* of a borrower's program */
+    const char *launch_folder; /* for what a framework wants to find */
     struct child_config config;
     struct lease_document lease;
     const struct dataset_entry *data;

@@ -176,8 +176,7 @@ int worker_main(int argc, char **argv)
                         .data_folder = "/data",
                         .out_folder = "/lease/out",
                         .work_folder = "/lease/work",
-                        .launch_folder = "/lease/launch",
-                        .checkpoint_folder = "/lease/checkpoint"};
+                        .launch_folder = "/lease/launch"};
     struct work_result result = {0};
     signal(SIGPIPE, SIG_IGN);
 
