@@ -243,6 +243,23 @@ static struct message *changed_message(struct live *live, const struct core *cor
                                                .at_ms = event->time_ms});
 }
 
+/* A pending job that could start, and costs more than there is for it. */
+static struct message *short_message(struct live *live, const struct core *core,
+                                     const struct event *event)
+{
+    const struct job *job = core_job(core, event->job_waits.job);
+    if (!job || !event->job_waits.is_short)
+        return NULL;
+    struct buffer words AUTO_BUFFER;
+    buffer_init(&words, EVENT_SIZE_MAX / 2);
+    core_explain(core, job, &words);
+    return state_message(live, core,
+                         &(struct state_event){.job = job->id,
+                                               .state = job_state_name(job->state),
+                                               .reason = buffer_string(&words),
+                                               .at_ms = event->time_ms});
+}
+
 /* To an account, of itself. */
 struct account_event {
     uint64_t account;
@@ -335,6 +352,8 @@ static struct message *messages_of(struct live *live, const struct core *core,
                                                    .state = job_state_name(JOB_STATE_PENDING),
                                                    .reason = "",
                                                    .at_ms = event->time_ms});
+    case EVENT_JOB_WAITS:
+        return short_message(live, core, event);
     case EVENT_JOB_DUE:
         return changed_message(live, core, event->job_due.job, event);
     case EVENT_JOB_NOTED:
@@ -404,7 +423,6 @@ static struct message *messages_of(struct live *live, const struct core *core,
     case EVENT_CODE_REMOVED:
     case EVENT_MACHINE_PROBED:
     case EVENT_PAIR_MEASURED:
-    case EVENT_JOB_WAITS:
     case EVENT_LEASE_STOP_WANTED:
     case EVENT_BOOKING_FORFEITED: /* the job's end, which follows, says it */
     case EVENT_SLOT_CLOSED:

@@ -17,14 +17,22 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await page.waitForSelector("h1:text('Dashboard')");
   await page.click("nav a[href='#/operator']");
   await page.waitForSelector(row("ada"));
-  await page.waitForSelector(".health tbody tr");
-  seen.members = await page.locator(".health .figure:has-text('members') strong").textContent();
+  await page.waitForSelector(".economy tbody tr");
+  seen.members = await page.locator(".economy .figure:has-text('members') strong").textContent();
+  await page.waitForSelector(".service .state.online:has-text('ready')");
+  seen.service = await page.locator(".service .figure").allTextContents();
 
-  // Search by a part of a name; 10 kB of it finds nothing and breaks nothing.
+  // The market finds accounts by how a name begins; 10 kB of it finds nothing and breaks nothing.
+  let searches = 0;
+  page.on("request", (request) => (searches += request.url().includes("/v1/accounts?") && request.url().includes("q=") ? 1 : 0));
   await page.fill("input[name=find]", "a".repeat(10_000));
-  await page.waitForSelector("text=No account has this in its name");
-  await page.fill("input[name=find]", "ad");
+  await page.waitForSelector("text=No account's name begins so");
+  await page.fill("input[name=find]", HTML);
+  await page.waitForSelector("text=No account's name begins so");
+  seen.searchesWrong = searches;
+  await page.fill("input[name=find]", "AD");
   await until(() => document.querySelectorAll(".accounts tbody tr").length === 1);
+  seen.searches = searches;
   seen.found = await page.locator(".accounts tbody th").allTextContents();
   await page.fill("input[name=find]", "");
   await page.waitForSelector(row("bob"));

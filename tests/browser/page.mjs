@@ -67,7 +67,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, shoot, step, for
 
   await page.goto("about:blank");
   await page.goto(await step("lender")); // an address that signs in the lender
-  await page.waitForSelector(".figure:has-text('earned') strong:not(:text-is('–'))");
+  await page.waitForSelector(".figure:has-text('earn now') small:has-text('in the last hour')");
   await page.waitForSelector("text=My machines");
   await until(() => document.querySelectorAll(".columns .lane").length === 2);
   seen.lender = await page.locator(".figure").allTextContents();

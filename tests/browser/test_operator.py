@@ -31,6 +31,9 @@ def test_the_operator_freezes_invites_and_sets(tmp_path):
         stopped = market.stop()
     assert stopped == 0 and audit(tmp_path / "market")[0] == 0
     assert int(seen["members"]) >= 2 and seen["found"] == ["ada"]
+    assert seen["searchesWrong"] == 0 and seen["searches"] > 0
+    for word in ("running for", "events in the log", "the books", "memory", "machines linked", "changes waiting"):
+        assert any(word in figure for figure in seen["service"]), (word, seen["service"])
     assert seen["freezesWrong"] == 0 and seen["freezes"] == 1
     assert seen["reason"] == HTML and seen["frozenAt"] == HTML and free == ""
     assert any("sum of all accounts0.00" in figure for figure in seen["audit"])

@@ -39,6 +39,6 @@ def test_the_page_follows_a_job_live(tmp_path):
     assert any("available" in figure for figure in seen["wallet"])
     assert any("succeeded" in event for event in seen["events"])
     assert any("welcome grant" in event for event in seen["events"])
-    hour = next(figure for figure in seen["lender"] if "earned in the last hour" in figure)
+    hour = next(figure for figure in seen["lender"] if "in the last hour" in figure)
     assert earned > 0 and f"{earned / 1e6:.6f}".rstrip("0") in hour, (hour, earned)
     assert_clean(seen)

@@ -34,6 +34,8 @@ def test_statement_csv_and_a_gift(tmp_path):
     assert len(paid) > 2
     assert len(seen["all"]) == min(25, len(entries))
     assert len(seen["grants"]) == len([entry for entry in entries if entry["kind"] == "grant"]) > 0
+    assert len([row for row in seen["grants"] if "welcome grant" in row]) == 1
+    assert len([row for row in seen["grants"] if "matched grant" in row]) == len(seen["grants"]) - 1 > 0
     assert seen["kindAfterReload"] == "grant"
     assert 0 < len(seen["machine"]) < len(paid)
     assert len(seen["job"]) == min(25, len([entry for entry in entries if entry["job"] == job]))

@@ -36,7 +36,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await page.selectOption("select[name=kind]", "grant");
   await until(() => {
     const shown = [...document.querySelectorAll(".statement tbody tr")];
-    return shown.length > 0 && shown.every((row) => row.textContent.includes("welcome grant"));
+    return shown.length > 0 && shown.every((row) => /welcome grant|matched grant/.test(row.textContent));
   });
   seen.grants = await rows();
   await page.reload();

@@ -113,7 +113,26 @@ function isPassing(failure: unknown): boolean {
   return failure instanceof Unreachable || (failure instanceof Problem && failure.status === 503);
 }
 
+let unauthorized: () => void = () => undefined;
+
+// What to do when the session has ended.
+export function onUnauthorized(act: () => void): void {
+  unauthorized = act;
+}
+
+// A wrong password is no end of a session.
+const SIGN_IN = "/v1/sessions";
+
 async function request(method: Method, path: string, call: Loose = {}): Promise<unknown> {
+  try {
+    return await repeated(method, path, call);
+  } catch (failure) {
+    if (failure instanceof Problem && failure.status === 401 && path !== SIGN_IN) unauthorized();
+    throw failure;
+  }
+}
+
+async function repeated(method: Method, path: string, call: Loose): Promise<unknown> {
   const address = addressOf(path, call);
   const isPost = method === "post";
   const hasKey = isPost && repeatable.has(path);

@@ -39,6 +39,15 @@ export function useDraft<Value>(name: string, initial: Value): [Value, (change: 
   return [value, set, clear];
 }
 
+const OWNER = "drafts-of";
+
+// What one account typed in this tab is not for the next one to find.
+export function keepDraftsOf(account: number): void {
+  const owner = sessionStorage.getItem(OWNER);
+  if (owner !== null && owner !== String(account)) forgetDrafts();
+  sessionStorage.setItem(OWNER, String(account));
+}
+
 export function forgetDrafts(): void {
   Object.keys(sessionStorage)
     .filter((key) => key.startsWith(PREFIX))

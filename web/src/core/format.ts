@@ -34,6 +34,16 @@ export function creditsShort(microcredits: number): string {
   return figure(2, 2).format(Math.trunc(microcredits / 10_000) / 100);
 }
 
+const compact = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 2 });
+
+// Where there is little room: from 100,000 on three digits that count, cut likewise.
+export function creditsCompact(microcredits: number): string {
+  const value = Math.abs(microcredits / 1e6);
+  if (value < 100_000) return creditsShort(microcredits);
+  const step = 10 ** (Math.floor(Math.log10(value)) - 2);
+  return compact.format(Math.sign(microcredits) * Math.floor(value / step) * step);
+}
+
 export function number(value: number | null | undefined, digits = 0): string {
   return value === null || value === undefined ? NONE : figure(digits, digits).format(value);
 }

@@ -1,4 +1,5 @@
 // What a machine does now, in one word.
+import type { Schemas } from "../api/client";
 import type { Machine } from "./store";
 
 // Leases go on after an offer has closed.
@@ -10,8 +11,9 @@ export function machineState(machine: Machine): string {
   return machine.offer_state === "closed" ? "closed" : "paused";
 }
 
-// By its name, what holds a machine up that its owner needs.
-export function heldMachines(machines: readonly Machine[]): Map<string, "frozen" | "paused"> {
-  const held = machines.filter((machine) => ["frozen", "paused", "paused_remotely"].includes(machine.yield));
-  return new Map(held.map((machine) => [machine.name, machine.yield === "frozen" ? "frozen" : "paused"]));
+// By its id, what holds a lease up whose machine its owner needs. A lease says it; of others' machines the list only
+// says that they pause, for whatever reason.
+export function heldLeases(leases: readonly Schemas["Lease"][]): Map<number, "frozen" | "paused"> {
+  const held = leases.filter((lease) => ["frozen", "paused", "paused_remotely"].includes(lease.yield));
+  return new Map(held.map((lease) => [lease.id, lease.yield === "frozen" ? "frozen" : "paused"]));
 }

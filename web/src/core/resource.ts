@@ -4,7 +4,6 @@
 // a time. What no screen shows is read when one does, and shown as it was until then. A failed read keeps what is there.
 import { signal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Problem } from "../api/problem";
 import { hearStale, type Topic } from "./live";
 
 export interface Resource<Value> {
@@ -27,14 +26,8 @@ interface Registered {
   clear(): void;
 }
 const registered = new Map<Resource<unknown>, Registered>();
-let unauthorized: () => void = () => undefined;
 
 hearStale((topics) => registered.forEach((each) => each.mark(topics)));
-
-// What to do when the session has ended.
-export function onUnauthorized(act: () => void): void {
-  unauthorized = act;
-}
 
 export function clearResources(): void {
   registered.forEach((each) => each.clear());
@@ -66,7 +59,6 @@ export function resource<Value>(read: () => Promise<Value>, topics: Topic[], opt
       if (asked !== round) return;
       problem.value = failure as Error;
       isStale = true;
-      if (failure instanceof Problem && failure.status === 401) unauthorized();
     } finally {
       running = null;
       if (asked === round && isStale && shown > 0) later(problem.peek() ? RETRY_MS : 0);

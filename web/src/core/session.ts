@@ -1,17 +1,19 @@
 // Whether somebody is signed in here, and how they come and go.
-import { signal } from "@preact/signals";
-import { forgetAnswers, get, post, remove } from "../api/client";
+import { effect, signal } from "@preact/signals";
+import { forgetAnswers, get, onUnauthorized, post, remove } from "../api/client";
 import { Problem } from "../api/problem";
 import { common } from "../text/en";
 import { ask } from "../ui/dialog";
-import { forgetDrafts } from "./form";
-import { startLive } from "./live";
-import { clearResources, onUnauthorized } from "./resource";
+import { complain } from "../ui/toast";
+import { forgetDrafts, keepDraftsOf } from "./form";
+import { connection, startLive } from "./live";
+import { clearResources } from "./resource";
 import { account, server } from "./store";
 
 export type Phase = "starting" | "unreachable" | "signed-out" | "signed-in";
 export const phase = signal<Phase>("starting");
 export const refusal = signal<Error | null>(null); // of a sign-in by a link
+export const hasExpired = signal(false); // the session of somebody who was at work here
 
 // Scripts cannot see the session's cookie: that there is one is remembered beside it.
 const KEY = "signed-in";
@@ -33,10 +35,16 @@ function forget(): void {
   clearResources();
 }
 
-// A session that has ended keeps what was typed: whoever signs in again finds it.
+// A session that has ended keeps what was typed for whose it was.
 onUnauthorized(() => {
+  hasExpired.value = phase.peek() === "signed-in";
   become("signed-out");
   forget();
+});
+
+// A stream that ends does not say why: the account does, as soon as the market answers.
+effect(() => {
+  if (connection.value === "reconnecting" && phase.peek() === "signed-in") void account.refresh();
 });
 
 // Reads who is signed in; while the market cannot be reached it says so and tries again.
@@ -44,8 +52,12 @@ export async function enter(): Promise<void> {
   forget();
   await Promise.all([account.refresh(), server.refresh()]);
   const problem = account.problem.peek();
-  if (!problem) become("signed-in");
-  else if (problem instanceof Problem && problem.status === 401) become("signed-out");
+  if (!problem) {
+    keepDraftsOf(account.data.peek()!.id);
+    hasExpired.value = false;
+    refusal.value = null;
+    become("signed-in");
+  } else if (problem instanceof Problem && problem.status === 401) become("signed-out");
   else {
     become("unreachable");
     setTimeout(() => void enter(), RETRY_MS);
@@ -65,17 +77,21 @@ async function signInFromAddress(): Promise<void> {
 }
 
 export async function start(): Promise<void> {
+  let failure: Error | null = null;
   try {
     await signInFromAddress();
-  } catch (failure) {
-    refusal.value = failure as Error;
+  } catch (refused) {
+    failure = refused as Error;
   }
   if (wasSignedIn()) await enter();
   else become("signed-out");
+  if (failure && phase.peek() === "signed-in") complain(failure);
+  else refusal.value = failure;
 }
 
 // Nothing is asked for, shown or kept of who was signed in.
 export function leave(): void {
+  hasExpired.value = false;
   become("signed-out");
   forget();
   forgetDrafts();

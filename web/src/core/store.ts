@@ -28,7 +28,11 @@ export const metricsOf = resourceOf(
   ["metrics"],
   { every_ms: 5000 },
 );
-export const entries = resource(() => get("/v1/account/entries", { query: { limit: 25 } }), ["entries"]);
+// What came and went other than by work.
+export const news = resource(
+  () => get("/v1/account/entries", { query: { kind: ["grant", "release", "transfer", "reclaim", "refund"], limit: 25 } }),
+  ["entries"],
+);
 
 // What amounts are called here: credits, or karma in a market without money.
 export const unit = computed(() => server.data.value?.economy ?? "credits");

@@ -1,6 +1,6 @@
 // What stands around every screen: the top bar, the navigation (at the left, or at the bottom of a phone), notices.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { credits, creditsShort } from "../core/format";
+import { credits, creditsCompact } from "../core/format";
 import { connection } from "../core/live";
 import { useResource } from "../core/resource";
 import { link, route } from "../core/router";
@@ -12,7 +12,7 @@ import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
 import { Note } from "../ui/parts";
 import { ThemeButton } from "../ui/theme_button";
-import { Outlet, usePreload } from "./outlet";
+import { Outlet, useNotices, usePreload } from "./outlet";
 
 const BOTTOM_COUNT = 4; // beside "More"
 
@@ -78,7 +78,7 @@ function Top({ known }: { known: Account }) {
       </span>
       <span class="grow" />
       <a class="balance" href={link("wallet")} title={`${credits(known.available_microcredits)} ${unit.value} ${common.available}`}>
-        <strong>{creditsShort(known.available_microcredits)}</strong> <span>{unit.value}</span>
+        <strong>{creditsCompact(known.available_microcredits)}</strong> <span>{unit.value}</span>
       </a>
       <span class="who wide-only">{known.name}</span>
       <ThemeButton />
@@ -91,6 +91,7 @@ export function Frame() {
   const { data: known } = useResource(account);
   useResource(server);
   usePreload(known?.is_operator ?? false);
+  useNotices(connection.value === "live");
   if (!known) return <main class="alone faint">{common.loading}</main>;
   return (
     <div class="frame">

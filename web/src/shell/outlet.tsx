@@ -37,6 +37,15 @@ export function usePreload(isOperator: boolean): void {
   }, [isOperator]);
 }
 
+// Nobody waits for notifications: they come after the first screen, or with the next connection if that fails.
+export function useNotices(isLive: boolean): void {
+  const [module, setModule] = useState<typeof import("./notify") | null>(null);
+  useEffect(() => {
+    if (isLive && !module) void firstShown.then(() => import("./notify")).then(setModule, () => undefined);
+  }, [isLive]);
+  useEffect(() => module?.startNotices(), [module]);
+}
+
 function Loaded({ screen }: { screen: Screen }) {
   const [, redraw] = useState(0);
   const [failure, setFailure] = useState<Error | null>(null);

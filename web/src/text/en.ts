@@ -4,6 +4,7 @@ export { dashboard } from "./en/dashboard";
 export { jobs } from "./en/jobs";
 export { lend } from "./en/lend";
 export { market } from "./en/market";
+export { notices } from "./en/notices";
 export { operator } from "./en/operator";
 export { settings } from "./en/settings";
 export { train } from "./en/train";

@@ -1,11 +1,12 @@
 // What this account earns and pays now, from its own statement and its running leases.
 import { get, type Schemas } from "../../api/client";
 import { resource } from "../../core/resource";
-import type { Entry } from "../../core/store";
+import type { Entry, Machine } from "../../core/store";
+import { progress } from "../jobs/progress";
 
 const HOUR_MS = 3_600_000;
 const PAGES_MAX = 4;
-const JOBS_MAX = 20; // so many can hardly run at once for one account
+const LOOK_MAX = 20; // jobs that run, machines that work: more are looked at on their own screens
 
 export interface Earned {
   microcredits: number;
@@ -34,21 +35,52 @@ async function readEarned(): Promise<Earned> {
 
 export const earned = resource(readEarned, ["entries"], { every_ms: 3000 });
 
+type Lease = Schemas["Lease"];
+const hourly = (lease: Lease, microcredits: number) =>
+  lease.state === "running" && lease.billed_ms > 0 ? (microcredits / lease.billed_ms) * HOUR_MS : 0;
+const sumOf = (amounts: readonly number[]) => amounts.reduce((sum, amount) => sum + amount, 0);
+
+export interface Lending {
+  machines: Machine[];
+  hourly_microcredits: number;
+  byMachine: ReadonlyMap<number, number>; // of those that work
+}
+
+async function readLending(): Promise<Lending> {
+  const mine = await get("/v1/machines", { query: { mine: true, limit: 500 } });
+  const working = mine.items.filter((machine) => machine.lease_count > 0).slice(0, LOOK_MAX);
+  const leases = await Promise.all(
+    working.map(({ id }) => get("/v1/machines/{id}/leases", { path: { id }, query: { state: "running", limit: 100 } })),
+  );
+  const rates = leases.map((page) => sumOf(page.items.map((lease) => hourly(lease, lease.earned_microcredits))));
+  return {
+    machines: mine.items,
+    hourly_microcredits: sumOf(rates),
+    byMachine: new Map(working.map((machine, index) => [machine.id, rates[index]!])),
+  };
+}
+
+export const lending = resource(readLending, ["machines", "leases"], { every_ms: 2000 });
+
+export interface Running {
+  hourly_microcredits: number;
+  share: number | null; // of the time it is expected to take
+}
+
 export interface Costs {
   hourly_microcredits: number;
   isBilled: boolean; // at least one tick
-  byJob: ReadonlyMap<number, number>;
-}
-
-function hourly(lease: Schemas["Lease"]): number {
-  return lease.state === "running" && lease.billed_ms > 0 ? (lease.posted_microcredits / lease.billed_ms) * HOUR_MS : 0;
+  byJob: ReadonlyMap<number, Running>;
 }
 
 async function readCosts(): Promise<Costs> {
-  const running = await get("/v1/jobs", { query: { state: "running", limit: JOBS_MAX } });
+  const running = await get("/v1/jobs", { query: { state: "running", limit: LOOK_MAX } });
   const details = await Promise.all(running.items.map((job) => get("/v1/jobs/{id}", { path: { id: job.id } })));
-  const byJob = new Map(details.map((job) => [job.id, job.leases.reduce((sum, lease) => sum + hourly(lease), 0)]));
-  const total = [...byJob.values()].reduce((sum, rate) => sum + rate, 0);
+  const byJob = new Map(details.map((job): [number, Running] => [job.id, {
+    hourly_microcredits: sumOf(job.leases.map((lease) => hourly(lease, lease.posted_microcredits))),
+    share: progress(job, Date.now()),
+  }]));
+  const total = sumOf([...byJob.values()].map((each) => each.hourly_microcredits));
   return { hourly_microcredits: total, isBilled: total > 0, byJob };
 }
 

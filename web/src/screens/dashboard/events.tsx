@@ -1,11 +1,13 @@
 // The last things that happened to this account's jobs, machines and credits, newest first.
+import { entryWords, isMatched } from "../../core/entry";
 import { credits, relative, time } from "../../core/format";
 import { useResource } from "../../core/resource";
 import { link } from "../../core/router";
-import { entries, jobs, myMachines, now, unit, type Entry, type Job, type Machine } from "../../core/store";
-import { dashboard as words, wallet } from "../../text/en";
+import { jobs, news, now, unit, type Entry, type Job, type Machine } from "../../core/store";
+import { dashboard as words } from "../../text/en";
 import { Icon, type IconName } from "../../ui/icon";
 import { Card, Empty } from "../../ui/parts";
+import { lending } from "./earning";
 
 interface Happening {
   key: string;
@@ -16,7 +18,7 @@ interface Happening {
   address?: string;
 }
 
-const SHOWN_MAX = 12;
+const SHOWN_MAX = 10;
 
 function ofJob(job: Job): Happening[] {
   const made = (at_ms: number, said: string): Happening => ({
@@ -32,21 +34,21 @@ function ofJob(job: Job): Happening[] {
 
 function ofMachine(machine: Machine): Happening {
   const said = words.machineStates[machine.state]!;
-  return { key: `machine ${machine.id}`, at_ms: machine.state_changed_ms, icon: "lend", what: machine.name, words: said, address: link("lend") };
+  return { key: `machine ${machine.id}`, at_ms: machine.state_changed_ms, icon: "lend", what: machine.name, words: said, address: link("lend", machine.id) };
 }
 
-// Ticks of pay come every few seconds: they are sums above, not news.
+// Pay by the tick, what is matched to it and what jobs set aside are sums above, not news.
 function ofEntry(entry: Entry): Happening[] {
-  if (entry.kind === "post" || entry.kind === "fee") return [];
+  if (["post", "fee", "hold", "void"].includes(entry.kind) || isMatched(entry)) return [];
   const amount = `${credits(Math.abs(entry.amount_microcredits))} ${unit.value}`;
-  return [{ key: `entry ${entry.id}`, at_ms: entry.at_ms, icon: "wallet", what: amount, words: wallet.kinds[entry.kind], address: link("wallet") }];
+  return [{ key: `entry ${entry.id}`, at_ms: entry.at_ms, icon: "wallet", what: amount, words: entryWords(entry), address: link("wallet") }];
 }
 
 export function Events() {
   const { data: list } = useResource(jobs);
-  const { data: lent } = useResource(myMachines);
-  const { data: statement } = useResource(entries);
-  const happenings = [...(list?.items ?? []).flatMap(ofJob), ...(lent ?? []).map(ofMachine), ...(statement?.items ?? []).flatMap(ofEntry)]
+  const { data: lent } = useResource(lending);
+  const { data: statement } = useResource(news);
+  const happenings = [...(list?.items ?? []).flatMap(ofJob), ...(lent?.machines ?? []).map(ofMachine), ...(statement?.items ?? []).flatMap(ofEntry)]
     .filter((each) => each.at_ms > 0)
     .sort((a, b) => b.at_ms - a.at_ms)
     .slice(0, SHOWN_MAX);

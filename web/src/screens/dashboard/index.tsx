@@ -1,55 +1,57 @@
 // What one wants to know first: the balance, what machines earn and jobs cost now, what happened last.
-import { cores, creditsShort, duration, number } from "../../core/format";
+import { cores, creditsShort, duration, number, percent } from "../../core/format";
 import { useResource } from "../../core/resource";
 import { link } from "../../core/router";
-import { account, hasEnded, jobs, myMachines, unit, type Job, type Machine } from "../../core/store";
+import { account, hasEnded, jobs, unit, type Account, type Job, type Machine } from "../../core/store";
 import { common, dashboard as words } from "../../text/en";
 import { MachineState } from "../../ui/machine_state";
 import { Bar, Card, Empty, Figure, Figures, Head, ProblemNote, Skeleton, State } from "../../ui/parts";
 import { training } from "..";
-import { costs, earned, type Costs } from "./earning";
+import { costs, earned, lending, type Running } from "./earning";
 import { Events } from "./events";
+import { Start } from "./start";
 import "./style.css";
 
 const HOUR_MS = 3_600_000;
 const SHOWN_MAX = 6;
 
-function leasedWords(lent: readonly Machine[] | undefined): string {
-  if (!lent?.length) return words.nothingLent;
-  const leased_milli = lent.reduce((sum, machine) => sum + machine.leased_cores_milli, 0);
-  return leased_milli > 0 ? words.earnedNote(cores(leased_milli)) : words.nothingLeased;
+const perHour = (microcredits: number) => creditsShort(Math.round(microcredits));
+
+function useEarnedWords(machineCount: number | undefined): string {
+  const { data: income } = useResource(earned);
+  if (machineCount === 0 && !income?.microcredits) return words.nothingLent;
+  if (!income) return "";
+  const span = income.span_ms === HOUR_MS ? words.hour : duration(income.span_ms);
+  return words.earned(creditsShort(income.microcredits), span);
 }
 
-function Balance() {
-  const { data: known } = useResource(account);
-  const { data: income } = useResource(earned);
-  const { data: lent } = useResource(myMachines);
+function Balance({ known }: { known: Account }) {
+  const { data: lent } = useResource(lending);
   const { data: list } = useResource(jobs);
   const { data: paid } = useResource(costs);
+  const note = useEarnedWords(lent?.machines.length);
   const running = list?.items.filter((job) => job.state === "running").length ?? 0;
-  if (!known) return <Skeleton />;
-  const span = !income || income.span_ms === HOUR_MS ? words.hour : duration(income.span_ms);
   return (
     <Figures isCard>
-      <Figure label={words.available} value={creditsShort(known.available_microcredits)} unit={unit.value} />
-      <Figure label={words.held} value={creditsShort(known.held_microcredits)} unit={unit.value} />
-      <Figure label={words.earned(span)} value={income ? creditsShort(income.microcredits) : "–"} unit={unit.value} note={leasedWords(lent)} />
-      <Figure label={words.costs} value={paid ? creditsShort(Math.round(paid.hourly_microcredits)) : "–"} unit={common.perHour(unit.value)}
+      <Figure label={words.available} value={creditsShort(known.available_microcredits)} unit={unit.value} note={words.availableNote} />
+      <Figure label={words.held} value={creditsShort(known.held_microcredits)} unit={unit.value} note={words.heldNote} />
+      <Figure label={words.earns} value={lent ? perHour(lent.hourly_microcredits) : "–"} unit={words.perHour(unit.value)} note={note} />
+      <Figure label={words.costs} value={paid ? perHour(paid.hourly_microcredits) : "–"} unit={words.perHour(unit.value)}
         note={running > 0 && paid && !paid.isBilled ? words.notBilled : words.costsNote(running)} />
     </Figures>
   );
 }
 
-function MachineLine({ machine }: { machine: Machine }) {
+function MachineLine({ machine, rate }: { machine: Machine; rate: number | undefined }) {
   const offered = machine.offer.cores_milli;
   const told = words.leasedOf(number(machine.leased_cores_milli / 1000, 1), cores(offered));
   return (
     <li>
       <div class="row">
-        <strong>{machine.name}</strong>
+        <a href={link("lend", machine.id)}><strong>{machine.name}</strong></a>
         <MachineState machine={machine} />
         <span class="grow" />
-        <span class="faint">{told}</span>
+        <span class="faint">{rate ? `${perHour(rate)} ${words.perHour(unit.value)}` : told}</span>
       </div>
       <Bar share={offered ? machine.leased_cores_milli / offered : 0} label={told} />
     </li>
@@ -57,27 +59,30 @@ function MachineLine({ machine }: { machine: Machine }) {
 }
 
 function MyMachines() {
-  const { data, problem } = useResource(myMachines);
+  const { data, problem } = useResource(lending);
+  const busyFirst = [...(data?.machines ?? [])].sort((a, b) => b.lease_count - a.lease_count || b.id - a.id);
   return (
     <Card title={words.machines} action={<a href={link("lend")}>{words.allMachines}</a>}>
       <ProblemNote problem={problem} />
       {!data && !problem && <Skeleton />}
-      {data?.length === 0 && (
+      {data?.machines.length === 0 && (
         <Empty icon="lend" title={words.noMachines}>
           <p class="faint">{words.noMachinesHint}</p>
-          <a class="button primary" href={link("lend", "add")}>{words.lend}</a>
+          <a class="button" href={link("lend", "add")}>{words.lend}</a>
         </Empty>
       )}
-      <ul class="lines">{data?.slice(0, SHOWN_MAX).map((machine) => <MachineLine key={machine.id} machine={machine} />)}</ul>
+      <ul class="lines">
+        {busyFirst.slice(0, SHOWN_MAX).map((machine) => <MachineLine key={machine.id} machine={machine} rate={data?.byMachine.get(machine.id)} />)}
+      </ul>
     </Card>
   );
 }
 
-function JobLine({ job, paid }: { job: Job; paid: Costs | undefined }) {
-  const hourly = paid?.byJob.get(job.id);
-  const amount = hourly && !hasEnded(job)
-    ? `${creditsShort(Math.round(hourly))} ${common.perHour(unit.value)}`
+function JobLine({ job, running }: { job: Job; running: Running | undefined }) {
+  const amount = running?.hourly_microcredits && !hasEnded(job)
+    ? `${perHour(running.hourly_microcredits)} ${words.perHour(unit.value)}`
     : `${creditsShort(job.spent_microcredits)} ${unit.value}`;
+  const share = hasEnded(job) ? null : (running?.share ?? null);
   return (
     <li>
       <div class="row">
@@ -86,6 +91,7 @@ function JobLine({ job, paid }: { job: Job; paid: Costs | undefined }) {
         <span class="grow" />
         <span class="faint">{amount}</span>
       </div>
+      {share !== null && <Bar share={share} label={words.progress(percent(share, 0))} />}
     </li>
   );
 }
@@ -101,23 +107,32 @@ function MyJobs() {
       {data?.items.length === 0 && (
         <Empty icon="train" title={words.noJobs}>
           <p class="faint">{words.noJobsHint}</p>
-          <a class="button primary" href={link(training)}>{words.train}</a>
+          <a class="button" href={link(training)}>{words.train}</a>
         </Empty>
       )}
-      <ul class="lines">{rows.slice(0, SHOWN_MAX).map((job) => <JobLine key={job.id} job={job} paid={paid} />)}</ul>
+      <ul class="lines">{rows.slice(0, SHOWN_MAX).map((job) => <JobLine key={job.id} job={job} running={paid?.byJob.get(job.id)} />)}</ul>
     </Card>
   );
 }
 
 export default function Dashboard() {
+  const { data: known, problem } = useResource(account);
+  const { data: lent } = useResource(lending);
+  const { data: list } = useResource(jobs);
+  const isNew = known?.spent_microcredits === 0 && known.earned_microcredits === 0 && lent?.machines.length === 0 && list?.items.length === 0;
   return (
     <>
       <Head title={words.title} />
-      <Balance />
-      <div class="columns">
-        <MyMachines />
-        <MyJobs />
-      </div>
+      <ProblemNote problem={problem} />
+      {known && !isNew && <Balance known={known} />}
+      {known && isNew ? (
+        <Start known={known} />
+      ) : (
+        <div class="columns">
+          <MyMachines />
+          <MyJobs />
+        </div>
+      )}
       <Events />
     </>
   );

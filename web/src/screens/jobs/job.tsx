@@ -3,10 +3,10 @@ import { useEffect, useMemo } from "preact/hooks";
 import type { Schemas } from "../../api/client";
 import { credits, duration, number, percent, short, time } from "../../core/format";
 import { hear } from "../../core/live";
-import { heldMachines } from "../../core/machine";
+import { heldLeases } from "../../core/machine";
 import { useResource } from "../../core/resource";
 import { go, link } from "../../core/router";
-import { hasEnded, jobOf, machines, metricsOf, unit } from "../../core/store";
+import { hasEnded, jobOf, metricsOf, unit } from "../../core/store";
 import { common, jobs as words } from "../../text/en";
 import { Icon } from "../../ui/icon";
 import { Bar, Card, Figure, Figures, Head, Note, ProblemNote, Skeleton, State } from "../../ui/parts";
@@ -80,7 +80,7 @@ function Overview({ job }: { job: Detail }) {
   const { watch, metrics } = useWatch(job);
   const told = watch.told.value;
   const points = useMemo(() => watch.points(), [watch, told]);
-  const held = heldMachines(useResource(machines).data ?? []);
+  const held = heldLeases(job.leases);
   const isLive = job.state === "running";
   const hasLanes = job.leases.length > 0 && (job.runtime === "native" || !!metrics?.workers.length);
   return (

@@ -136,7 +136,7 @@ function Legend({ isLive }: { isLive: boolean }) {
 interface LanesProps {
   watch: Watch;
   workers: readonly Reported[];
-  held: ReadonlyMap<string, string>;
+  held: ReadonlyMap<number, string>; // by lease
   isLive: boolean;
 }
 
@@ -166,7 +166,7 @@ export function Lanes({ watch, workers, held, isLive }: LanesProps) {
           </thead>
           <tbody>
             {rows.map((worker) => (
-              <Row key={worker.lease} worker={worker} lane={watch.lanes.get(worker.lease)} held={held.get(worker.machine_name)}
+              <Row key={worker.lease} worker={worker} lane={watch.lanes.get(worker.lease)} held={held.get(worker.lease)}
                 newest={watch.slot} told={told} colours={colours} isLive={isLive} />
             ))}
           </tbody>

@@ -2,8 +2,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
 import { hear, type Events } from "../../core/live";
-import { resource, resourceOf } from "../../core/resource";
-import { account, type Machine } from "../../core/store";
+import { resourceOf } from "../../core/resource";
+import type { Machine } from "../../core/store";
 
 type Live = NonNullable<Machine["live"]>;
 
@@ -41,8 +41,3 @@ export const earningsOf = resourceOf(
   ["entries"],
   { every_ms: 1000 },
 );
-// null: in none.
-export const myGroup = resource(async () => {
-  const own = account.data.peek() ?? (await get("/v1/account"));
-  return own.group ? get("/v1/account/group") : null;
-}, ["account"]);

@@ -1,8 +1,8 @@
 // Proves the books from their first entry, in a process of the market's own, and says what came of it.
-import { useEffect } from "preact/hooks";
 import { get, post, type Schemas } from "../../api/client";
+import { useAgain } from "../../core/fresh";
 import { credits, number, time } from "../../core/format";
-import { resource, useResource } from "../../core/resource";
+import { resource } from "../../core/resource";
 import { unit } from "../../core/store";
 import { operator as words } from "../../text/en";
 import { Button } from "../../ui/button";
@@ -29,13 +29,8 @@ function Report({ report }: { report: Schemas["AuditReport"] }) {
 }
 
 export function Audit() {
-  const { data, problem } = useResource(audit);
-  const isRunning = data?.state === "running";
-  useEffect(() => {
-    if (!isRunning) return;
-    const timer = setInterval(() => void audit.refresh(), AGAIN_MS);
-    return () => clearInterval(timer);
-  }, [isRunning]);
+  const isRunning = audit.data.value?.state === "running";
+  const { data, problem } = useAgain(audit, isRunning ? AGAIN_MS : 0);
   const start = async () => {
     await post("/v1/audits");
     await audit.refresh();

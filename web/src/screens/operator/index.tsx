@@ -4,8 +4,9 @@ import { Head } from "../../ui/parts";
 import type { ScreenProps } from "..";
 import { Accounts } from "./accounts";
 import { Audit } from "./audit";
-import { Health } from "./health";
+import { Economy } from "./economy";
 import { Invites } from "./invites";
+import { ServiceCard } from "./service";
 import { MarketSettings } from "./settings";
 import "./style.css";
 
@@ -13,7 +14,8 @@ export default function Operator({ query }: ScreenProps) {
   return (
     <>
       <Head title={words.title} />
-      <Health />
+      <ServiceCard />
+      <Economy />
       <Accounts query={query} />
       <Audit />
       <Invites />

@@ -8,6 +8,8 @@ import { Button } from "../../ui/button";
 import { Select } from "../../ui/field";
 import { Card, Head } from "../../ui/parts";
 import { Delete } from "./delete";
+import { GroupCard } from "./group";
+import { Notifications } from "./notifications";
 import { Password } from "./password";
 import { Sessions } from "./sessions";
 import "./style.css";
@@ -19,20 +21,24 @@ export default function Settings() {
   return (
     <>
       <Head title={words.title} />
-      <Card title={words.appearance}>
-        <Select label={common.theme.label} hint={words.themeHint} value={theme.value} choices={choices}
-          onValue={(value) => (theme.value = value)} />
-      </Card>
-      <Card title={words.account}>
-        <p>
-          {words.signedInAs} <strong>{known?.name}</strong>
-        </p>
-        <Button icon="signOut" onClick={signOut}>
-          {common.signOut}
-        </Button>
-      </Card>
+      <div class="pair">
+        <Card title={words.appearance}>
+          <Select label={common.theme.label} hint={words.themeHint} value={theme.value} choices={choices}
+            onValue={(value) => (theme.value = value)} />
+        </Card>
+        <Card title={words.account}>
+          <p>
+            {words.signedInAs} <strong>{known?.name}</strong>
+          </p>
+          <Button icon="signOut" onClick={signOut}>
+            {common.signOut}
+          </Button>
+        </Card>
+      </div>
+      <Notifications />
       {known && <Password known={known} />}
       <Sessions />
+      {known && <GroupCard known={known} />}
       <Tokens />
       {known && <Delete known={known} />}
     </>

@@ -26,7 +26,7 @@ const columns = (): readonly Column<Token>[] => [
     ) },
   { name: "created", head: words.columns.created, cell: (session) => time(session.created_ms) },
   { name: "used", head: words.columns.used,
-    cell: (session) => (session.last_used_ms ? relative(session.last_used_ms, now.value) : words.never) },
+    cell: (session) => (session.last_used_ms ? relative(session.last_used_ms, Math.max(now.value, session.last_used_ms)) : words.never) },
   { name: "expires", head: words.columns.expires, cell: (session) => relative(session.expires_ms, now.value) },
   { name: "act", head: words.columns.act, isRight: true,
     cell: (session) => !session.is_current && <Button kind="danger" onClick={() => end(session)}>{words.end}</Button> },

@@ -44,7 +44,7 @@ const columns = (): readonly Column<Token>[] => [
   { name: "scopes", head: words.columns.scopes, cell: (token) => token.scopes.join(", ") },
   { name: "created", head: words.columns.created, cell: (token) => date(token.created_ms) },
   { name: "used", head: words.columns.used,
-    cell: (token) => (token.last_used_ms ? relative(token.last_used_ms, now.value) : words.never) },
+    cell: (token) => (token.last_used_ms ? relative(token.last_used_ms, Math.max(now.value, token.last_used_ms)) : words.never) },
   { name: "expires", head: words.columns.expires, cell: ends },
   { name: "act", head: words.columns.act, isRight: true,
     cell: (token) => <Button kind="danger" onClick={() => revoke(token)}>{words.revoke}</Button> },

@@ -24,7 +24,7 @@ export default function Wallet({ query }: ScreenProps) {
           {known.withheld_microcredits > 0 && <Figure label={words.withheld} value={credits(known.withheld_microcredits)} />}
         </Figures>
       )}
-      <StatementCard query={query} />
+      {known && <StatementCard owner={known.id} query={query} />}
       {known && <Transfer known={known} />}
     </>
   );

@@ -1,6 +1,6 @@
 // What came and went, with what was only set aside apart from what was paid.
-import { useRef, useState } from "preact/hooks";
-import { credits, time } from "../../core/format";
+import { entryWords } from "../../core/entry";
+import { credits, number, time } from "../../core/format";
 import { useResource } from "../../core/resource";
 import { link, setQuery } from "../../core/router";
 import { jobs, myMachines, unit, type Entry } from "../../core/store";
@@ -11,15 +11,13 @@ import { Select } from "../../ui/field";
 import { Card, Empty, Figure, Figures, ProblemNote, Skeleton } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
 import { Tabs } from "../../ui/tabs";
-import { filterOf, isFiltered, kindsOf, PAGE, readStatement, SHOWN_MAX, statement, views, type Filter, type Kind, type Statement } from "./read";
+import { filterOf, isFiltered, kindsOf, readStatement, SHOWN_MAX, statement, views, type Filter, type Kind, type Statement } from "./read";
 
 const sign = (entry: Entry) => ({ in: "+", out: "−", inside: "" })[entry.direction];
-const what = (entry: Entry) => (entry.kind === "transfer" ? words.transfers[entry.direction] : words.kinds[entry.kind]);
 
-// The market's own memos of all others say no more than the kind.
+// The market's own memos say no more than the kind.
 function noteOf(entry: Entry): string {
-  const isTelling = ["transfer", "grant"].includes(entry.kind) && !["transfer", "sign-up grant"].includes(entry.memo);
-  const memo = isTelling ? entry.memo : "";
+  const memo = entry.kind === "transfer" && entry.memo !== "transfer" ? entry.memo : "";
   const withheld = entry.withheld_microcredits > 0 ? words.withheldPart(credits(entry.withheld_microcredits)) : "";
   return [memo, withheld].filter(Boolean).join(" · ");
 }
@@ -28,7 +26,7 @@ function What({ entry }: { entry: Entry }) {
   const note = noteOf(entry);
   return (
     <>
-      {what(entry)} {note && <span class="memo faint" title={note}>{note}</span>}
+      {entryWords(entry)} {note && <span class="memo faint" title={note}>{note}</span>}
     </>
   );
 }
@@ -98,32 +96,29 @@ function Sums({ sums }: { sums: NonNullable<Statement["sums"]> }) {
   );
 }
 
-function Entries({ filter }: { filter: Filter }) {
-  const [count, setCount] = useState(PAGE);
-  const { data, problem } = useResource(statement(filter, count));
-  const before = useRef<Statement | undefined>(undefined); // stays while more of it is read
-  const shown = data ?? before.current;
-  before.current = shown;
+function Entries({ owner, filter }: { owner: number; filter: Filter }) {
+  const reading = statement(owner, filter);
+  const { data, problem } = useResource(reading.resource);
   return (
     <>
       <ProblemNote problem={problem} />
-      {!shown && !problem && <Skeleton />}
-      {shown?.sums && <Sums sums={shown.sums} />}
-      {shown?.entries.length === 0 && <Empty icon="wallet" title={isFiltered(filter) ? words.noneSuch : words.none} />}
-      {shown && shown.entries.length > 0 && (
-        <Table label={words.statement} columns={columns()} rows={shown.entries} rowKey={(entry) => entry.id} />
+      {!data && !problem && <Skeleton />}
+      {data?.sums && <Sums sums={data.sums} />}
+      {data?.entries.length === 0 && <Empty icon="wallet" title={isFiltered(filter) ? words.noneSuch : words.none} />}
+      {data && data.entries.length > 0 && (
+        <Table label={words.statement} columns={columns()} rows={data.entries} rowKey={(entry) => entry.id} />
       )}
-      {shown?.hasMore && count < SHOWN_MAX && (
-        <Button isBusy={!data} onClick={() => setCount(Math.min(SHOWN_MAX, count * 2))}>
-          {words.older}
-        </Button>
+      {data?.hasMore && (
+        <div class="row">
+          {data.entries.length < SHOWN_MAX && <Button onClick={reading.readMore}>{words.older}</Button>}
+          <span class="faint">{words.shown(number(data.entries.length))}</span>
+        </div>
       )}
-      {shown?.hasMore && count >= SHOWN_MAX && <p class="faint">{words.restAsCsv}</p>}
     </>
   );
 }
 
-export function StatementCard({ query }: { query: URLSearchParams }) {
+export function StatementCard({ owner, query }: { owner: number; query: URLSearchParams }) {
   const filter = filterOf(query);
   const tabs = views.map((name) => ({ name, label: words.views[name] }));
   const download = async () => save(await readStatement(filter), words.csvName);
@@ -134,7 +129,7 @@ export function StatementCard({ query }: { query: URLSearchParams }) {
         onSelect={(view) => setQuery({ view: view === "all" ? undefined : view, kind: undefined })}>
         <p class="faint">{words.viewHints[filter.view]}</p>
         <Filters filter={filter} />
-        <Entries key={JSON.stringify(filter)} filter={filter} />
+        <Entries owner={owner} filter={filter} />
       </Tabs>
     </Card>
   );

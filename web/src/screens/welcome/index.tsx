@@ -1,19 +1,19 @@
 // For whoever is not signed in: what this is in three lines, two ways in, and the form.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { post } from "../../api/client";
-import { fieldProblem } from "../../api/problem";
+import { fieldProblem, Problem } from "../../api/problem";
 import { useDraft, useSubmit } from "../../core/form";
 import { credits } from "../../core/format";
 import { useResource } from "../../core/resource";
 import { go, link } from "../../core/router";
-import { enter, refusal } from "../../core/session";
-import { server } from "../../core/store";
+import { enter, hasExpired, refusal } from "../../core/session";
+import { server, unit } from "../../core/store";
 import { common, welcome as words } from "../../text/en";
 import { ThemeButton } from "../../ui/theme_button";
 import { Button } from "../../ui/button";
 import { Field } from "../../ui/field";
 import { Icon } from "../../ui/icon";
-import { ProblemNote } from "../../ui/parts";
+import { Note, ProblemNote } from "../../ui/parts";
 import { training } from "..";
 
 type Way = "sign-in" | "sign-up";
@@ -32,7 +32,7 @@ interface Typed {
 
 interface FormProps {
   typed: Typed;
-  setTyped: (typed: Typed) => void;
+  setTyped: (change: (before: Typed) => Typed) => void;
   clear: () => void;
 }
 
@@ -43,6 +43,23 @@ function wrongs(typed: Typed, password: string) {
     password: isNew
       ? password.length < PASSWORD_LENGTH_MIN ? words.passwordShort(PASSWORD_LENGTH_MIN) : ""
       : password ? "" : words.passwordMissing,
+    invite: "",
+  };
+}
+
+interface Refusals {
+  name: string;
+  password: string;
+  invite: string;
+}
+
+// Of opening an account: a conflict is a name that somebody has.
+function refusals(problem: Error | null): Refusals {
+  const isTaken = problem instanceof Problem && problem.code === "conflict";
+  return {
+    name: isTaken ? problem.detail : fieldProblem(problem, "name"),
+    password: fieldProblem(problem, "password"),
+    invite: fieldProblem(problem, "invite"),
   };
 }
 
@@ -67,24 +84,25 @@ function SignIn({ typed, setTyped, clear }: FormProps) {
     if (!wrong.name && !wrong.password) void submit();
   };
   const turn = () => {
-    setTyped({ ...typed, way: isNew ? "sign-in" : "sign-up" });
+    setTyped((before) => ({ ...before, way: isNew ? "sign-in" : "sign-up" }));
     setChecked(false);
     forget();
   };
-  const beside = (field: "name" | "password") => (isChecked && wrong[field]) || (isNew && fieldProblem(problem, field)) || "";
-  const isBeside = isNew && (fieldProblem(problem, "name") || fieldProblem(problem, "password"));
+  const refused = isNew ? refusals(problem) : null;
+  const beside = (field: keyof Refusals) => (isChecked && wrong[field]) || refused?.[field] || "";
+  const isBeside = refused !== null && Object.values(refused).some(Boolean);
   return (
     <form class="card sign-in" onSubmit={check} aria-labelledby="way" noValidate>
       <h2 id="way">{isNew ? words.signUp : words.signIn}</h2>
       {typed.intent && <p class="faint">{words.intents[typed.intent]}</p>}
       <Field label={words.accountName} hint={isNew && words.nameHint} error={beside("name")} value={typed.name}
-        onValue={(name) => setTyped({ ...typed, name })}
+        onValue={(name) => setTyped((before) => ({ ...before, name }))}
         native={{ name: "name", autocomplete: "username", autocapitalize: "none", spellcheck: false, required: true }} />
       <Field label={words.password} hint={isNew && words.passwordHint(PASSWORD_LENGTH_MIN)} error={beside("password")}
         value={password} onValue={setPassword}
         native={{ name: "password", type: "password", required: true, autocomplete: isNew ? "new-password" : "current-password" }} />
       {isNew && (
-        <Field label={words.invite} value={typed.invite} onValue={(invite) => setTyped({ ...typed, invite })}
+        <Field label={words.invite} value={typed.invite} error={beside("invite")} onValue={(invite) => setTyped((before) => ({ ...before, invite }))}
           native={{ name: "invite", autocomplete: "off" }} />
       )}
       {!isBeside && <ProblemNote problem={problem} />}
@@ -104,42 +122,47 @@ export function Welcome() {
   const [typed, setTyped, clear] = useDraft<Typed>("welcome", { way: "sign-in", intent: "", name: "", invite: "" });
   const { data: market } = useResource(server);
   const form = useRef<HTMLDivElement>(null);
-  const want = (intent: Intent) => setTyped({ ...typed, way: "sign-up", intent });
+  const want = (intent: Intent) => {
+    refusal.value = null;
+    setTyped((before) => ({ ...before, way: "sign-up", intent }));
+  };
   useEffect(() => {
     if (typed.intent) form.current?.querySelector<HTMLInputElement>("input[name=name]")?.focus();
   }, [typed.intent]);
   return (
     <main class="welcome">
-      <div class="row">
-        <h1>
-          <img src="/icon.svg" alt="" width="40" height="40" /> {common.name}
-        </h1>
-        <span class="grow" />
+      <div class="theme">
         <ThemeButton />
       </div>
-      <div class="lines">
-        {words.lines.map((line) => (
-          <p key={line}>{line}</p>
-        ))}
+      <div>
+        <h1>
+          <img src="/icon.svg" alt="" width="48" height="48" /> {common.name}
+        </h1>
+        <ul class="lines">
+          <li><Icon name="lend" /> {words.lines.lend(unit.value)}</li>
+          <li><Icon name="train" /> {words.lines.train(unit.value)}</li>
+          <li><Icon name="wallet" /> {words.lines.wallet}</li>
+        </ul>
+        <div class="ways">
+          <button type="button" aria-pressed={typed.intent === "lend"} onClick={() => want("lend")}>
+            <Icon name="lend" size={28} /> <strong>{words.lend}</strong>
+          </button>
+          <button type="button" aria-pressed={typed.intent === "train"} onClick={() => want("train")}>
+            <Icon name="train" size={28} /> <strong>{words.train}</strong>
+          </button>
+        </div>
         {market && market.grant_microcredits > 0 && (
           <p class="faint">{words.grant(credits(market.grant_microcredits), market.economy)}</p>
         )}
       </div>
-      <div class="ways">
-        <button type="button" aria-pressed={typed.intent === "lend"} onClick={() => want("lend")}>
-          <Icon name="lend" size={26} /> {words.lend}
-        </button>
-        <button type="button" aria-pressed={typed.intent === "train"} onClick={() => want("train")}>
-          <Icon name="train" size={26} /> {words.train}
-        </button>
-      </div>
-      <ProblemNote problem={refusal.value} />
       <div ref={form}>
+        {hasExpired.value && <Note tone="warn">{words.ended}</Note>}
+        <ProblemNote problem={refusal.value} />
         <SignIn typed={typed} setTyped={setTyped} clear={clear} />
+        <p class="faint">
+          {words.byLink} <code>souk account open</code>
+        </p>
       </div>
-      <p class="faint">
-        {words.byLink} <code>souk account open</code>
-      </p>
     </main>
   );
 }

@@ -47,7 +47,7 @@ export const jobs = {
     server: (rank: number) => (rank > 0 ? `parameter server ${rank}` : "parameter server"),
     replica: "replica of the parameter server",
   },
-  heldBy: { frozen: "frozen by its owner", paused: "paused by its owner" } as Record<string, string>,
+  heldBy: { frozen: "held still while its owner needs it", paused: "paused by its owner" } as Record<string, string>,
   own: "It runs code of its own: what that prints is under Logs, what it leaves under Results.",
   curve: {
     title: "Curves",

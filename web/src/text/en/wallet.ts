@@ -16,7 +16,7 @@ export const wallet = {
   noneSuch: "No entry like this",
   columns: { when: "when", what: "what", with: "with", job: "job" },
   older: "Show older entries",
-  restAsCsv: "All older entries are in the CSV file.",
+  shown: (count: string) => `The newest ${count} are shown; the CSV file has all.`,
   csv: "CSV",
   csvName: "statement.csv",
   kind: "Kind",
@@ -29,7 +29,7 @@ export const wallet = {
   sums: { held: "set aside in all", posted: "paid for work", fee: "market's fee", voided: "given back" },
   withheldPart: (amount: string) => `${amount} withheld`,
   kinds: {
-    grant: "welcome grant",
+    grant: "granted",
     hold: "set aside for a job",
     post: "paid for work",
     fee: "market's fee",
@@ -39,6 +39,7 @@ export const wallet = {
     reclaim: "back to the market",
     refund: "paid back for faulty work",
   },
+  grants: { welcome: "welcome grant", matched: "matched grant" },
   transfers: { in: "received", out: "given", inside: "given or received" },
   transfer: "Give to another account",
   transferHint: (amount: string, unit: string) =>

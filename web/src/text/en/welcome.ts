@@ -1,9 +1,9 @@
 export const welcome = {
-  lines: [
-    "Lend the part of a machine you do not need, and earn credits.",
-    "Spend credits to train a model on machines others lend, however unequal they are.",
-    "Every credit is held before work starts and settled to the microcredit.",
-  ],
+  lines: {
+    lend: (unit: string) => `Lend what your machine does not need, and earn ${unit}.`,
+    train: (unit: string) => `Spend ${unit} to train models on machines others lend.`,
+    wallet: "Held before work starts, settled to the last digit.",
+  },
   lend: "Lend a machine",
   train: "Train a model",
   signIn: "Sign in",
@@ -23,5 +23,6 @@ export const welcome = {
   passwordMissing: "Type your password.",
   invite: "Invitation, if you have one",
   grant: (amount: string, unit: string) => `A new account starts with ${amount} ${unit}.`,
+  ended: "Your session has ended. Sign in again: what you typed is still there.",
   byLink: "An account without a password signs in by an address that works once:",
 };

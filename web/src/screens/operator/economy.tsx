@@ -1,4 +1,4 @@
-// How the market is: who is there, what is given out, what is lent.
+// How the economy is: who is there, what is given out, what is lent.
 import { get, type Schemas } from "../../api/client";
 import { credits, number, percent } from "../../core/format";
 import { resource, useResource } from "../../core/resource";
@@ -8,7 +8,7 @@ import { Card, Figure, Figures, ProblemNote, Skeleton } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
 
 type Lent = Schemas["MarketHealth"]["resources"][number];
-const health = resource(() => get("/v1/market"), ["machines", "jobs"], { every_ms: 5000 });
+const economy = resource(() => get("/v1/market"), ["machines", "jobs"], { every_ms: 5000 });
 
 const columns: readonly Column<Lent>[] = [
   { name: "resource", head: words.resourceColumns.resource, isRowHead: true, cell: (lent) => words.resourceNames[lent.resource] },
@@ -18,10 +18,10 @@ const columns: readonly Column<Lent>[] = [
     cell: (lent) => percent(lent.largest_lender_basis_points / 10_000) },
 ];
 
-export function Health() {
-  const { data, problem } = useResource(health);
+export function Economy() {
+  const { data, problem } = useResource(economy);
   return (
-    <Card title={words.health} class="health">
+    <Card title={words.economy} class="economy">
       <ProblemNote problem={problem} />
       {!data && !problem && <Skeleton />}
       {data && (
