@@ -6,7 +6,7 @@ import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ page, seen, until, look, shoot, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, glance, shoot, step, forgive }) => {
   const visit = async (name) => {
     await page.click(`nav a[href='#/${name}']`);
     await page.waitForSelector(`nav a[href='#/${name}'][aria-current=page]`);
@@ -72,6 +72,15 @@ await browse({ url, folder }, async ({ page, seen, until, look, shoot, step, for
   await until(() => document.querySelectorAll(".columns .lane").length === 2);
   seen.lender = await page.locator(".figure").allTextContents();
   await look("dashboard-lender");
+  // A job of the lender's own, on its own machine: what it earns and costs now, by the tick.
+  await step("own job");
+  await page.waitForSelector(".columns .lines .state.running");
+  for (const label of ["machines earn now", "jobs cost now"])
+    await until((wanted) => [...document.querySelectorAll(".figure")]
+      .some((figure) => figure.textContent.includes(wanted) && !figure.querySelector("strong").textContent.match(/^(0\.00|–)$/)), label);
+  seen.now = await page.locator(".figure").allTextContents();
+  await glance("dashboard-top");
+  await page.waitForSelector(".columns .lines .state.succeeded");
   await page.click("nav a[href='#/lend']");
   await page.waitForSelector("h1:text('Lend')");
   await page.waitForSelector("button:has-text('Pause now')");

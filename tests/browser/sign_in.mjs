@@ -7,7 +7,7 @@ import { browse } from "./kit.mjs";
 
 const [url, folder, token] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ context, page, seen, look, forgive }) => {
+await browse({ url, folder }, async ({ context, page, seen, look, glance, forgive }) => {
   const fill = async (name, password) => {
     await page.fill("input[name=name]", name);
     await page.fill("input[name=password]", password);
@@ -26,6 +26,7 @@ await browse({ url, folder }, async ({ context, page, seen, look, forgive }) => 
   await page.goto(url);
   await page.waitForSelector("form.sign-in");
   await look("welcome");
+  await glance("welcome-top");
   seen.beforeRefusals = [...seen.console];
   await fill("nobody-here", "certainly not it");
   seen.unknown = await refusal();

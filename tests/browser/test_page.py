@@ -26,9 +26,12 @@ def test_the_page_follows_a_job_live(tmp_path):
             close_offer(market, lender_token, "lender-0")
             walk.answer()
             walk.expect("lender")
+            earned = market.get("/v1/account", lender_token).json["earned_microcredits"]
             walk.answer(market.post("/v1/account/page-codes", {}, lender_token).json["url"])
+            walk.expect("own job")
+            submit(market, lender_token, 1)
+            walk.answer()
             seen = walk.end()
-        earned = market.get("/v1/account", lender_token).json["earned_microcredits"]
         entries = market.get("/v1/account/entries?limit=200", token).json["items"]
     assert seen["title"] == "Souk" and "code=" not in seen["address"]
     assert seen["state"] == "succeeded" and job > 0
