@@ -54,6 +54,11 @@ class Walk:
         return json.loads(out)
 
 
+def credits(microcredits):
+    """An amount as the page writes it where every microcredit counts."""
+    return f"{microcredits / 1e6:.{2 if microcredits % 10_000 == 0 else 6}f}"
+
+
 def assert_clean(seen):
     """Nothing on the console, nothing from elsewhere, nothing refused, nothing clipped, nothing axe-core minds."""
     for what in ("console", "foreign", "failed", "wide", "violations"):

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import urllib.request
 
-from browsing import Walk, assert_clean, free_port, screens
+from browsing import Walk, assert_clean, credits, free_port, screens
 from serving import HUNG_S, PROGRAM
 from training import job_spec, running, wait_for
 
@@ -106,7 +106,7 @@ def test_jobs_from_waiting_to_the_bill(tmp_path):
     assert len(seen["working"]) == len(seen["worked"]) == 3
     assert all("succeeded" in row for row in seen["worked"])
     for line in bill["lines"]:
-        assert any(f"{line['earned_microcredits'] / 1e6:.6f}" in row for row in seen["worked"]), (line, seen["worked"])
+        assert any(credits(line["earned_microcredits"]) in row for row in seen["worked"]), (line, seen["worked"])
     rows = seen["csv"]["text"].strip().split("\n")
     assert rows[0].startswith("id,at,") and len(rows) == len(entries) + 1
     assert seen["serve"] == seen["commands"][0]

@@ -1,7 +1,7 @@
 """Jobs that fail, diverge, lose machines, let workers go and are cancelled, in a real browser."""
 import signal
 
-from browsing import Walk, assert_clean, free_port, screens
+from browsing import Walk, assert_clean, credits, free_port, screens
 from training import Lender, job_spec, running, wait_for
 
 FAILING = "echo reading; sleep 3; echo 'cannot <b>open</b> it' >&2; exit 3"
@@ -71,9 +71,9 @@ def test_jobs_that_do_not_end_well(tmp_path):
             seen = walk.end(240)
         cancelled = market.get(f"/v1/jobs/{job}", token).json
     assert failed["state"] == "failed" and failed["reason"] in seen["wrong"].replace("\n", " "), seen["wrong"]
-    assert "exit status 3" in seen["wrong"] and f"{failed['spent_microcredits'] / 1e6:.6f}" in seen["wrong"], seen["wrong"]
+    assert "exit status 3" in seen["wrong"] and credits(failed["spent_microcredits"]) in seen["wrong"], seen["wrong"]
     assert seen["failedLog"].startswith("reading\ncannot <b>open</b> it"), seen["failedLog"]
-    assert f"{failed['spent_microcredits'] / 1e6:.6f}" in seen["failedBill"]
+    assert credits(failed["spent_microcredits"]) in seen["failedBill"]
     assert "training diverged" in diverged["reason"] and "optimizer.lr" in seen["diverged"], seen["diverged"]
     assert seen["wasClean"] == {"console": [], "failed": []}
     assert "worker 1 on lender-" in seen["earlier"] and "rank=1" in seen["lostLog"]
@@ -81,6 +81,6 @@ def test_jobs_that_do_not_end_well(tmp_path):
     assert seen["notReleased"] == 0 and seen["released"] == 1 and seen["afterRelease"] == "running"
     assert seen["again"] == "digits"
     assert seen["cancels"] == 1 and cancelled["state"] == "cancelled"
-    assert f"{cancelled['spent_microcredits'] / 1e6:.6f}" in seen["cancelledBill"]
+    assert credits(cancelled["spent_microcredits"]) in seen["cancelledBill"]
     assert cancelled["held_microcredits"] == 0
     assert_clean(seen)

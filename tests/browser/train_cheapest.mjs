@@ -36,7 +36,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   };
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
-  await tabTo("a.button[href='#/train']");
+  await tabTo("#content a[href='#/train']");
   await keyboard.press("Enter");
   await page.waitForSelector("h1:text('Train a model')");
 

@@ -14,7 +14,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   const checked = () => page.waitForSelector(".wizard-foot [role=status]:has-text('Would hold')");
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
-  await page.click("a.button:has-text('Train a model')");
+  await page.click("#content a:has-text('Train a model')");
   await page.waitForSelector("h1:text('Train a model')");
 
   // What: every mistake stands beside its field, and its step says so.

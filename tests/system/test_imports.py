@@ -301,8 +301,8 @@ def test_an_import_is_its_accounts_and_is_posted_once_for_a_key(ann):
 
 
 def slow():
-    """Takes seconds to read: much text, few records."""
-    return gzip.compress(b"word " * (40 << 20), 1)
+    """Takes seconds to read: much text in lines."""
+    return gzip.compress((b"word " * 12 + b"\n") * (3 << 20), 1)
 
 
 def readers(market):
