@@ -97,6 +97,20 @@ bool muster_has(const struct muster *muster, uint64_t rank)
     return false;
 }
 
+bool muster_is_round(const struct muster_options *options, uint64_t own,
+                     const struct muster_rank *members, size_t count)
+{
+    bool has_own = false;
+    if (count < options->least || count > options->most)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (members[i].rank >= options->most || (i > 0 && members[i].rank <= members[i - 1].rank))
+            return false;
+        has_own |= members[i].rank == own;
+    }
+    return has_own;
+}
+
 static const struct muster_rank *find_in_round(const struct muster *muster, uint64_t rank)
 {
     for (size_t i = 0; i < muster->round_count; i++)

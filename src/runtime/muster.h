@@ -83,6 +83,12 @@ void muster_exit(struct muster *muster, uint64_t rank, uint64_t round, int statu
 void muster_tick(struct muster *muster, int64_t now_ms);
 
 bool muster_has(const struct muster *muster, uint64_t rank);
+
+/* Whether a rank may believe that these are the members of a round and it is to start: as many as
+ * the options say, by rank, `own` among them. Rank 0 is another's machine, and may say anything. */
+bool muster_is_round(const struct muster_options *options, uint64_t own,
+                     const struct muster_rank *members, size_t count);
+
 /* The members of the newest round, by rank, and its index. */
 const struct muster_rank *muster_round(const struct muster *muster, size_t *out_count,
                                        uint64_t *out_index);

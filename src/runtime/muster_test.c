@@ -219,6 +219,22 @@ TEST(one_that_is_led_is_over_when_its_first_is_done)
     muster_free(scene.muster);
 }
 
+TEST(only_ranks_that_can_be_a_round_with_itself_are_believed)
+{
+    const struct muster_options options = {.least = 2, .most = 3};
+    const struct muster_rank all[] = {{.rank = 0}, {.rank = 1}, {.rank = 2}, {.rank = 3}};
+    const struct muster_rank twice[] = {{.rank = 1}, {.rank = 1}};
+    const struct muster_rank foreign[] = {{.rank = 1}, {.rank = 3}};
+    assert_true(muster_is_round(&options, 1, all, 2));
+    assert_true(muster_is_round(&options, 1, all, 3));
+    assert_false(muster_is_round(&options, 2, all, 2));
+    assert_false(muster_is_round(&options, 1, all, 4));
+    assert_false(muster_is_round(&options, 0, all, 1));
+    assert_false(muster_is_round(&options, 0, NULL, 0));
+    assert_false(muster_is_round(&options, 1, twice, 2));
+    assert_false(muster_is_round(&options, 1, foreign, 2));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_new_rank_0_counts_on_from_the_rounds_there_were),
         cmocka_unit_test(never_restarted_the_job_fails_with_the_name_of_who_was_lost),
         cmocka_unit_test(one_that_is_led_is_over_when_its_first_is_done),
+        cmocka_unit_test(only_ranks_that_can_be_a_round_with_itself_are_believed),
     };
     return cmocka_run_group_tests_name("muster", tests, NULL, NULL);
 }

@@ -69,11 +69,15 @@ static void lose(struct crew_follow *follow, const char *why)
 static void take_start(struct crew_follow *follow, const struct muster_message *message)
 {
     const size_t count = message->members.count;
+    const struct crew_options *options = &follow->options;
+    if (!muster_is_round(&options->muster, options->own.rank, message->members.items, count)) {
+        lose(follow, "it names ranks that are no round of this one");
+        return;
+    }
     free(follow->members);
-    follow->members = calloc(count + 1, sizeof(*follow->members));
+    follow->members = calloc(count, sizeof(*follow->members));
     ASSERT(follow->members);
-    if (count > 0)
-        memcpy(follow->members, message->members.items, count * sizeof(*follow->members));
+    memcpy(follow->members, message->members.items, count * sizeof(*follow->members));
     follow->round = message->round;
     follow->rounds = message->round + 1;
     follow->is_running = true;

@@ -211,7 +211,7 @@ static void take_launched(struct crew_lead *lead, const struct muster_message *m
     LIST_EACH(&lead->visitors, node)
     {
         struct visitor *visitor = LIST_ITEM(node, struct visitor, node);
-        if (visitor->launch == message->id)
+        if (visitor->launch && visitor->launch == message->id)
             line_link_send(visitor->link, message);
     }
 }
