@@ -137,6 +137,8 @@ static int fetch_member(struct folder *folder, struct http_session *session,
         return error_set(error, ERROR_INVALID, "the address of a file in it is too long");
     member.remote.address = address;
     member.remote.identity = (struct remote_identity){0};
+    /* What is listed sums up to no more than the maximum; what then comes must not be more. */
+    member.remote.options.size_max = entry->size;
     if (place_parse(text_of(address), &member.remote.place, error) < 0 ||
         create_file(folder->path, entry->name, &fd, error) < 0)
         return -1;

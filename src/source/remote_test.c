@@ -1,4 +1,4 @@
-/* covers remote.c, remote_fetch.c, remote_http.c, remote_run.c */
+/* covers remote.c, remote_fetch.c, remote_folder.c, remote_http.c, remote_run.c */
 #include "source/remote.h"
 #include "source/scripted_server_internal.h"
 
@@ -350,6 +350,34 @@ TEST(a_circle_of_redirects_ends)
     close_scene(&scene);
 }
 
+/* ---- Folders --------------------------------------------------------------------------------- */
+
+TEST(a_file_of_a_folder_is_no_larger_than_the_list_says)
+{
+    OPEN(scene, "",
+         {OK("88") "\r\n<IsTruncated>false</IsTruncated>"
+                   "<Contents><Key>rows/a.csv</Key><Size>3</Size></Contents>"},
+         {OK("10") "\r\nabcdefghij"});
+    char folder[] = "/tmp/souk-remote-XXXXXX", path[64];
+    struct remote_credentials credentials = {0};
+    AUTO(remote) struct remote *remote = NULL;
+    assert_non_null(mkdtemp(folder));
+    snprintf(credentials.endpoint_url, sizeof(credentials.endpoint_url), "http://127.0.0.1:%u",
+             scene.server.port);
+    scene.options.address = "s3://bucket/rows/";
+    scene.options.credentials = &credentials;
+    scene.options.connections = 1;
+    scene.options.size_max = 100;
+    ASSERT_OK(remote_open(&scene.options, &remote, &error));
+    ASSERT_FAILS(remote_fetch_folder(remote, folder, 5, &error), ERROR_EXHAUSTED);
+    assert_string_equal(error.message,
+                        "s3://bucket/rows/a.csv: it has 10 bytes, and 3 are the most");
+    snprintf(path, sizeof(path), "%s/a.csv", folder);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+    close_scene(&scene);
+}
+
 /* ---- Credentials ----------------------------------------------------------------------------- */
 
 TEST(credentials_are_known_by_name_and_wiped)
@@ -394,6 +422,7 @@ int main(void)
         cmocka_unit_test(an_address_that_is_not_approved_is_not_dialled),
         cmocka_unit_test(a_redirect_is_followed_where_it_may_be),
         cmocka_unit_test(a_circle_of_redirects_ends),
+        cmocka_unit_test(a_file_of_a_folder_is_no_larger_than_the_list_says),
         cmocka_unit_test(credentials_are_known_by_name_and_wiped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
