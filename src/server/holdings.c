@@ -350,20 +350,36 @@ int holdings_claim(struct holdings *holdings, uint64_t account, const struct blo
     return result;
 }
 
+static void add_row(struct holdings *holdings, struct holdings_change *change, struct holder holder,
+                    const struct holdings_chunk *chunk)
+{
+    const struct holding before = counted(holdings, holder.account, &chunk->hash);
+    const size_t at = change->count++;
+    change->rows[at].account = holder.account;
+    change->rows[at].hash = chunk->hash;
+    change->rows[at].size_bytes = (int64_t)chunk->size_bytes;
+    change->rows[at].stored_ms = clock_utc_ms(holdings->server->clock);
+    change->rows[at].job = before.exists && before.job != holder.job ? 0 : holder.job;
+    holdings_change_usage(holdings, change, at, (int64_t)chunk->size_bytes - before.size_bytes);
+    holdings_change_announce(holdings, change, at);
+}
+
+void holdings_add_all(struct holdings *holdings, struct holder holder,
+                      const struct holdings_chunk *chunks, size_t count, holdings_done *done,
+                      void *context)
+{
+    struct holdings_change *change = holdings_change_new();
+    ASSERT(count <= HOLDINGS_CHANGE_ROWS);
+    change->done = done;
+    change->context = context;
+    for (size_t i = 0; i < count; i++)
+        add_row(holdings, change, holder, &chunks[i]);
+    holdings_change_submit(holdings, change);
+}
+
 void holdings_add(struct holdings *holdings, struct holder holder, const struct blob_hash *hash,
                   uint64_t bytes, holdings_done *done, void *context)
 {
-    const struct holding before = counted(holdings, holder.account, hash);
-    struct holdings_change *change = holdings_change_new();
-    change->done = done;
-    change->context = context;
-    change->count = 1;
-    change->rows[0].account = holder.account;
-    change->rows[0].hash = *hash;
-    change->rows[0].size_bytes = (int64_t)bytes;
-    change->rows[0].stored_ms = clock_utc_ms(holdings->server->clock);
-    change->rows[0].job = before.exists && before.job != holder.job ? 0 : holder.job;
-    holdings_change_usage(holdings, change, 0, (int64_t)bytes - before.size_bytes);
-    holdings_change_announce(holdings, change, 0);
-    holdings_change_submit(holdings, change);
+    const struct holdings_chunk chunk = {*hash, bytes};
+    holdings_add_all(holdings, holder, &chunk, 1, done, context);
 }

@@ -68,6 +68,11 @@ MUST_CHECK int holdings_check_room_of(struct holdings *holdings, uint64_t accoun
 typedef void holdings_done(void *context, const struct error *error);
 void holdings_add(struct holdings *holdings, struct holder holder, const struct blob_hash *hash,
                   uint64_t bytes, holdings_done *done, void *context);
+/* The same of several, HOLDINGS_ADD_MAX at most: all or none. */
+enum { HOLDINGS_ADD_MAX = 500 };
+void holdings_add_all(struct holdings *holdings, struct holder holder,
+                      const struct holdings_chunk *chunks, size_t count, holdings_done *done,
+                      void *context);
 MUST_CHECK int holdings_bytes(struct holdings *holdings, uint64_t account, int64_t *out_bytes,
                               struct error *error);
 

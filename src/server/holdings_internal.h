@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-enum { HOLDINGS_CHANGE_ROWS = 500, HOLDINGS_KEY_SIZE = 8 + BLOB_HASH_SIZE };
+enum { HOLDINGS_CHANGE_ROWS = HOLDINGS_ADD_MAX, HOLDINGS_KEY_SIZE = 8 + BLOB_HASH_SIZE };
 
 struct holdings_usage {
     int64_t bytes;

@@ -1,4 +1,5 @@
-/* Checkpoints that later ones replace: what goes with them, and what stays. */
+/* What an account holds, and checkpoints that later ones replace: what goes with them, and what
+ * stays. */
 #include "server/holdings_internal.h"
 #include "server/hub_fixture_internal.h"
 
@@ -205,6 +206,37 @@ TEST(what_was_sent_again_for_a_checkpoint_on_its_way_stays_and_so_does_a_jobs_in
     end(fixture);
 }
 
+static void note_held(void *context, const struct error *error)
+{
+    int *count = context;
+    assert_null(error);
+    ++*count;
+}
+
+TEST(several_are_held_together_and_one_that_is_among_them_twice_counts_once)
+{
+    struct fixture *fixture = begin(state);
+    struct error error;
+    const char *const bytes[] = {"abc", "def", "abc"};
+    struct holdings_chunk chunks[3];
+    int held_count = 0;
+    for (size_t i = 0; i < 3; i++) {
+        chunks[i].size_bytes = CHUNK_SIZE;
+        ASSERT_OK(blob_store_put(fixture->server.blobs, NULL, text_of(bytes[i]), &chunks[i].hash,
+                                 &error));
+    }
+    const int64_t before = used_bytes(fixture);
+    holdings_add_all(fixture->server.holdings, (struct holder){.account = fixture->borrower},
+                     chunks, 3, note_held, &held_count);
+    while (!held_count) /* or the test runs into its time limit */
+        step(fixture, 1);
+    assert_true(is_there(fixture, &chunks[0].hash));
+    assert_true(is_there(fixture, &chunks[1].hash));
+    assert_int_equal(used_bytes(fixture) - before, 2 * CHUNK_SIZE);
+    end(fixture);
+    assert_int_equal(held_count, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +249,9 @@ int main(void)
             what_is_sent_again_while_its_row_is_dropped_is_held_and_counts_once, setup, teardown),
         cmocka_unit_test_setup_teardown(
             what_was_sent_again_for_a_checkpoint_on_its_way_stays_and_so_does_a_jobs_input, setup,
+            teardown),
+        cmocka_unit_test_setup_teardown(
+            several_are_held_together_and_one_that_is_among_them_twice_counts_once, setup,
             teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

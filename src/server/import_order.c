@@ -296,21 +296,31 @@ static int keep_product(struct import_order *order, struct error *error)
                                error);
 }
 
+static void hold_product(struct import_order *order);
+
 static void product_held(void *context, const struct error *error)
 {
-    end_with(context, error);
+    struct import_order *order = context;
+    if (error)
+        end_with(order, error);
+    else
+        hold_product(order);
 }
 
+/* Some at a time; a job that names them needs them all. */
 static void hold_product(struct import_order *order)
 {
     const struct import_product *product = &order->product;
-    struct holdings *holdings = order->imports->server->holdings;
     const struct holder holder = {.account = order->wish.account};
-    for (size_t i = 0; i < product->chunk_count; i++) {
-        const bool is_last = i + 1 == product->chunk_count;
-        holdings_add(holdings, holder, &product->chunks[i].hash, product->chunks[i].size_bytes,
-                     is_last ? product_held : NULL, order);
-    }
+    const size_t left = product->chunk_count - order->held_count;
+    const size_t count = left < HOLDINGS_ADD_MAX ? left : HOLDINGS_ADD_MAX;
+    const struct holdings_chunk *chunks = product->chunks + order->held_count;
+    order->held_count += count;
+    if (count)
+        holdings_add_all(order->imports->server->holdings, holder, chunks, count, product_held,
+                         order);
+    else
+        end_with(order, NULL);
 }
 
 static void check_room(struct import_order *order)

@@ -34,6 +34,7 @@ struct import_order {
     int64_t ended_ms; /* 0: it has not */
     struct error problem;
     struct import_product product;
+    size_t held_count; /* of its chunks, or on their way to be */
 
     /* While it is at work: */
     char folder[SERVER_PATH_SIZE];
