@@ -131,9 +131,11 @@ static int begin(struct slot *slot, struct error *error)
     const struct import_run_options options = {
         .command = "import-run", .argv = argv, .on_done = looked, .context = slot};
     slot->path = arena_format(order->arena, "%s/data/%s", slot->folder, order->name);
-    if (file_replace(slot->path, &order->bytes, 1, 0644, error) < 0)
-        return -1;
-    return import_run_start(slot->looks->server, &options, &slot->run, error);
+    if (file_replace(slot->path, &order->bytes, 1, 0644, error) == 0 &&
+        import_run_start(slot->looks->server, &options, &slot->run, error) == 0)
+        return 0;
+    unlink(slot->path); /* it is not for the next one to see */
+    return -1;
 }
 
 static struct slot *find_free(struct looks *looks)
