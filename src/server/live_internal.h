@@ -16,11 +16,16 @@ struct live_entry {
     bool is_final;        /* the job has ended: forgotten after it is saved */
 };
 
+enum { LIVE_ACCOUNT_SLOTS = 1024 };
+
 struct live {
     struct server *server;
     struct map jobs;     /* job -> struct live_entry, owned */
     struct list streams; /* struct live_stream */
     atomic_size_t stream_count;
+    /* Streams of all that an account may see, by its number: where there are none nobody is told of
+     * the heartbeats of its machines, which are many. */
+    atomic_uint account_streams[LIVE_ACCOUNT_SLOTS];
     struct map paused;        /* machines, of which others were told that they are; core thread's */
     uint64_t shown_job;       /* read from the tables for live_find; 0: none */
     struct live_entry *shown; /* NULL: they have nothing of it; owned */
@@ -41,6 +46,8 @@ void live_send(struct live *live, const struct live_event *event);
 /* The job's end was committed. */
 void live_finish(struct live *live, uint64_t job);
 void live_streams_done(struct live *live);
+/* False: nobody follows what the account may see. From any thread. */
+bool live_is_followed(const struct live *live, uint64_t account);
 void live_end_job_streams(struct live *live, uint64_t job);
 void live_end_token_streams(struct live *live, uint64_t token);
 

@@ -448,7 +448,7 @@ void live_listen(void *context, const struct core *core, const struct event *eve
 
 void live_heartbeat(struct live *live, const struct live_heartbeat *heartbeat)
 {
-    if (live_stream_count(live) == 0)
+    if (!live_is_followed(live, heartbeat->account))
         return;
     struct message *message = message_new(live, NULL, 0, "heartbeat");
     message->account = heartbeat->account;

@@ -16,10 +16,23 @@ struct live_stream {
     struct loop_timer *expiry; /* NULL: its token stays */
 };
 
+static void count_stream(struct live *live, const struct live_follower *follower, int change)
+{
+    atomic_uint *slot = &live->account_streams[follower->account % LIVE_ACCOUNT_SLOTS];
+    atomic_fetch_add(&live->stream_count, (size_t)change);
+    if (!follower->job)
+        atomic_fetch_add(slot, (unsigned)change);
+}
+
+bool live_is_followed(const struct live *live, uint64_t account)
+{
+    return atomic_load(&live->account_streams[account % LIVE_ACCOUNT_SLOTS]) > 0;
+}
+
 static void stream_free(struct live_stream *stream)
 {
     list_remove(&stream->node);
-    atomic_fetch_sub(&stream->live->stream_count, 1);
+    count_stream(stream->live, &stream->follower, -1);
     loop_timer_free(stream->expiry);
     http_stream_free(stream->http);
     free(stream);
@@ -69,7 +82,7 @@ int live_stream(struct live *live, struct http_request *request,
         return -1;
     }
     list_append(&live->streams, &stream->node);
-    atomic_fetch_add(&live->stream_count, 1);
+    count_stream(live, follower, 1);
     if (follower->expires_ms) {
         stream->expiry = loop_timer_new(live->server->loop, check_expiry, stream);
         check_expiry(stream);
