@@ -59,7 +59,18 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   const running = await step("run");
   await visit(running, "running");
   await until(() => [...document.querySelectorAll("canvas.strip")].filter((each) => each.ariaLabel?.startsWith("computes")).length === 2);
+  // Who follows a rank's log then follows that of the machine which takes its place.
+  await tab("Logs");
+  await page.selectOption(".logs select", "1");
+  await page.waitForSelector(".log:has-text('rank=1')");
+  const [firstLine] = (await text(".log")).split("\n");
   const lost = await step("lose");
+  await page.waitForSelector(".logs option[value='1']:has-text('spare')", { state: "attached", timeout: 60_000 });
+  await page.waitForSelector(".log:has-text('worker_ready')");
+  await until((before) => {
+    const log = document.querySelector(".log")?.textContent ?? before;
+    return log.includes("worker_ready") && !log.startsWith(before);
+  }, firstLine);
   await tab("Workers");
   await page.waitForSelector(`tr:has-text('${lost}'):has(.state.lost)`, { timeout: 60_000 });
   await page.waitForSelector("tr:has-text('spare'):has(.state.running)", { timeout: 60_000 });

@@ -54,13 +54,26 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.waitForSelector("input[name=memo]");
   seen.typed = [await page.inputValue("input[name=to]"), await page.inputValue("input[name=memo]")];
 
-  // Another account in the same tab finds nothing of it.
+  // Another account in the same tab finds nothing of it, nor of what is never kept but on the screen.
+  const secretOf = async () => {
+    await page.evaluate(() => (location.hash = "/train/data"));
+    await page.click("label.way:has(input[value=url])");
+    await page.fill("input[name=url]", "s3://bucket/rows.csv");
+    return page.locator("input[name=AWS_SECRET_ACCESS_KEY]");
+  };
+  await (await secretOf()).fill("opens the bucket");
+  await page.click("nav a[href='#/wallet']");
+  await page.waitForSelector("input[name=memo]");
+  seen.secret = await (await secretOf()).inputValue();
+  await page.click("nav a[href='#/wallet']");
+  await page.waitForSelector("input[name=memo]");
   await step("end sessions");
   await page.waitForSelector(".note:has-text('Your session has ended')");
   forgive();
   await fill({ name: "bob", password: PASSWORD });
   await page.waitForSelector("input[name=memo]");
   seen.typedByAnother = await page.inputValue("input[name=memo]");
+  seen.secretByAnother = await (await secretOf()).inputValue();
   await page.click("[aria-label='Sign out']");
   await page.waitForSelector("form.sign-in");
   seen.isCalledEnded = await page.locator(".note:has-text('has ended')").count();

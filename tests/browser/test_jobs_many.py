@@ -40,6 +40,9 @@ def test_a_thousand_jobs_and_hundreds_of_leases(tmp_path):
             walk.expect("leased")
             leases = wait_for_leases(market, token, made.json["id"])
             walk.answer(len(leases))
+            walk.expect("cancel")
+            assert market.post(f"/v1/jobs/{made.json['id']}/cancel", {}, token).status == 200
+            walk.answer()
             seen = walk.end(180)
     finally:
         if lenders:
@@ -48,5 +51,6 @@ def test_a_thousand_jobs_and_hundreds_of_leases(tmp_path):
     assert set(seen["jobs"]) == {f"many-{number}" for number in range(JOBS)}
     assert seen["pages"] == (JOBS + 24) // 25 and "many-0" in seen["oldest"]
     assert seen["workerRows"] < 100 and seen["billRows"] < 100, "all rows are in the document"
+    assert seen["cuts"] < 20, seen["cuts"]
     assert set(seen["billed"]) == {lease["machine_name"] for lease in leases}
     assert_clean(seen)

@@ -34,6 +34,7 @@ def test_refusals_at_the_door_and_a_session_that_ends(tmp_path):
     assert seen["kept"] == "souk_invite_0123abcd" and seen["password"] == ""
     assert opened[0]["grant"] == "given"
     assert seen["typed"] == ["bob", "for the <i>night</i>"] and seen["typedByAnother"] == ""
+    assert seen["secret"] == "opens the bucket" and seen["secretByAnother"] == ""
     assert seen["isCalledEnded"] == 0
     assert "too many requests" in seen["limited"]
     assert_clean(seen)

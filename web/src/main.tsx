@@ -3,6 +3,7 @@ import { App } from "./shell/app";
 import "./style/tokens.css";
 import "./style/base.css";
 import "./style/ui.css";
+import "./style/table.css";
 import "./style/shell.css";
 
 // One render a frame, however many events came; a page in the background has no frames and draws nothing.

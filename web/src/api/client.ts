@@ -72,17 +72,17 @@ export function addressOf(path: string, { path: parts = {}, query = {} }: Loose 
   return search.size ? `${filled}?${search}` : filled;
 }
 
-function headersOf(method: Method, address: string, call: Loose): Headers {
+function headersOf(call: Loose, tag: string | undefined): Headers {
   const headers = new Headers();
   if (call.plain) headers.set("Content-Type", call.plain.type);
   else if (call.body !== undefined) headers.set("Content-Type", "application/json");
   if (call.key) headers.set("Idempotency-Key", call.key);
-  const known = method === "get" ? tagged.get(address) : undefined;
-  if (known) headers.set("If-None-Match", known.tag);
+  if (tag) headers.set("If-None-Match", tag);
   return headers;
 }
 
 async function once(method: Method, address: string, call: Loose): Promise<unknown> {
+  const known = method === "get" ? tagged.get(address) : undefined; // others' answers may push it out meanwhile
   let response: Response;
   let text: string;
   try {
@@ -90,7 +90,7 @@ async function once(method: Method, address: string, call: Loose): Promise<unkno
       method: method.toUpperCase(),
       credentials: "same-origin",
       cache: "no-store",
-      headers: headersOf(method, address, call),
+      headers: headersOf(call, known?.tag),
       body: call.plain?.body ?? (call.body === undefined ? null : JSON.stringify(call.body)),
       signal: call.signal ?? null,
     });
@@ -99,7 +99,7 @@ async function once(method: Method, address: string, call: Loose): Promise<unkno
     if (call.signal?.aborted) throw failure;
     throw new Unreachable();
   }
-  if (response.status === 304) return tagged.get(address)?.body;
+  if (response.status === 304) return known?.body;
   if (!response.ok) throw problemOf(response, text);
   const body: unknown = text ? JSON.parse(text) : undefined;
   if (method === "get") keep(address, response.headers.get("ETag"), body);

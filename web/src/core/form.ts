@@ -2,7 +2,8 @@
 import { useCallback, useRef, useState } from "preact/hooks";
 import { newKey } from "../api/client";
 
-const PREFIX = "draft:";
+export const PREFIX = "draft:";
+let round = 0; // of forgetting: what a form still says after that is not kept
 
 function stored<Value>(name: string, initial: Value): Value {
   const text = sessionStorage.getItem(PREFIX + name);
@@ -23,10 +24,11 @@ type Change<Value> = Value | ((before: Value) => Value);
 export function useDraft<Value>(name: string, initial: Value): [Value, (change: Change<Value>) => void, () => void] {
   const [value, setValue] = useState<Value>(() => stored(name, initial));
   const newest = useRef(value);
+  const begun = useRef(round);
   const set = useCallback(
     (change: Change<Value>) => {
       newest.current = typeof change === "function" ? (change as (before: Value) => Value)(newest.current) : change;
-      sessionStorage.setItem(PREFIX + name, JSON.stringify(newest.current));
+      if (begun.current === round) sessionStorage.setItem(PREFIX + name, JSON.stringify(newest.current));
       setValue(newest.current);
     },
     [name],
@@ -48,7 +50,16 @@ export function keepDraftsOf(account: number): void {
   sessionStorage.setItem(OWNER, String(account));
 }
 
+const forgetting = new Set<() => void>();
+
+// For what was typed and must not be kept anywhere: secrets.
+export function forgetToo(act: () => void): void {
+  forgetting.add(act);
+}
+
 export function forgetDrafts(): void {
+  round++;
+  forgetting.forEach((act) => act());
   Object.keys(sessionStorage)
     .filter((key) => key.startsWith(PREFIX))
     .forEach((key) => sessionStorage.removeItem(key));

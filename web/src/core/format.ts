@@ -1,4 +1,5 @@
 // Numbers, dates and times as people read them, in the browser's locale and time zone.
+import { common } from "../text/en";
 
 const figures = new Map<string, Intl.NumberFormat>();
 
@@ -29,8 +30,11 @@ export function credits(microcredits: number): string {
 
 // For a headline: two digits after the point, and below 1 three that count; cut, never rounded up to what is not there.
 export function creditsShort(microcredits: number): string {
-  const value = microcredits / 1e6;
-  if (value !== 0 && Math.abs(value) < 1) return figure(0, 6).format(Number(value.toPrecision(3)));
+  const size = Math.abs(microcredits);
+  if (size > 0 && size < 1e6) {
+    const step = 10 ** Math.max(0, Math.floor(Math.log10(size)) - 2);
+    return figure(0, 6).format((Math.trunc(microcredits / step) * step) / 1e6);
+  }
   return figure(2, 2).format(Math.trunc(microcredits / 10_000) / 100);
 }
 
@@ -54,7 +58,7 @@ export function percent(share: number | null | undefined, digits = 1): string {
 
 export function cores(milli: number): string {
   const value = milli / 1000;
-  return `${figure(0, 2).format(value)} ${value === 1 ? "core" : "cores"}`;
+  return common.cores(figure(0, 2).format(value), value === 1);
 }
 
 export function bytes(size: number): string {

@@ -86,6 +86,7 @@ function again(): void {
 }
 
 function connect(): void {
+  source?.close(); // one that was still on its way when the page was hurried
   const stream = new EventSource("/v1/events");
   source = stream;
   stream.onopen = () => {

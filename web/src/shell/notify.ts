@@ -62,7 +62,6 @@ export function startNotices(): () => void {
     if (isOn("machines")) touched.forEach((id) => quietly(tellMachine(id)));
   };
   const onAccount = (events: Events["account"][]) => {
-    if (!document.hidden) earned_microcredits = 0; // it was seen as it came
     for (const { change, amount_microcredits: amount } of events) {
       if (change === "post") earned_microcredits += amount;
       if (change === "transfer" && amount > 0)
@@ -74,6 +73,7 @@ export function startNotices(): () => void {
     told_ms = performance.now();
   };
   const onHidden = () => {
+    earned_microcredits = 0; // of before was seen as it came
     if (isOn("machines")) quietly(learn());
   };
   document.addEventListener("visibilitychange", onHidden);

@@ -32,7 +32,7 @@ interface TableProps<Row> {
   isTwoLined?: boolean; // on a phone each row has two lines: of three columns the first two, and the third below
 }
 
-// Of a virtual row: all are equal, ui.css holds them to it.
+// Of a virtual row: all are equal, table.css holds them to it.
 const ROW_PX = 44;
 const TWO_LINES_PX = 64;
 const VIRTUAL_MIN = 200;

@@ -43,12 +43,14 @@ const sumOf = (amounts: readonly number[]) => amounts.reduce((sum, amount) => su
 export interface Lending {
   machines: Machine[];
   hourly_microcredits: number;
+  isWhole: boolean; // nothing that earns was left out
   byMachine: ReadonlyMap<number, number>; // of those that work
 }
 
 async function readLending(): Promise<Lending> {
   const mine = await get("/v1/machines", { query: { mine: true, limit: 500 } });
-  const working = mine.items.filter((machine) => machine.lease_count > 0).slice(0, LOOK_MAX);
+  const busy = mine.items.filter((machine) => machine.lease_count > 0);
+  const working = busy.slice(0, LOOK_MAX);
   const leases = await Promise.all(
     working.map(({ id }) => get("/v1/machines/{id}/leases", { path: { id }, query: { state: "running", limit: 100 } })),
   );
@@ -56,6 +58,7 @@ async function readLending(): Promise<Lending> {
   return {
     machines: mine.items,
     hourly_microcredits: sumOf(rates),
+    isWhole: busy.length === working.length && mine.next_cursor === null,
     byMachine: new Map(working.map((machine, index) => [machine.id, rates[index]!])),
   };
 }
@@ -70,6 +73,7 @@ export interface Running {
 export interface Costs {
   hourly_microcredits: number;
   isBilled: boolean; // at least one tick
+  isWhole: boolean; // no job that runs was left out
   byJob: ReadonlyMap<number, Running>;
 }
 
@@ -81,7 +85,7 @@ async function readCosts(): Promise<Costs> {
     share: progress(job, Date.now()),
   }]));
   const total = sumOf([...byJob.values()].map((each) => each.hourly_microcredits));
-  return { hourly_microcredits: total, isBilled: total > 0, byJob };
+  return { hourly_microcredits: total, isBilled: total > 0, isWhole: running.next_cursor === null, byJob };
 }
 
 export const costs = resource(readCosts, ["jobs"], { every_ms: 2000 });

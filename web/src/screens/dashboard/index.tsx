@@ -7,7 +7,7 @@ import { common, dashboard as words } from "../../text/en";
 import { MachineState } from "../../ui/machine_state";
 import { Bar, Card, Empty, Figure, Figures, Head, ProblemNote, Skeleton, State } from "../../ui/parts";
 import { training } from "..";
-import { costs, earned, lending, type Running } from "./earning";
+import { costs, earned, lending, type Costs, type Lending, type Running } from "./earning";
 import { Events } from "./events";
 import { Start } from "./start";
 import "./style.css";
@@ -16,6 +16,12 @@ const HOUR_MS = 3_600_000;
 const SHOWN_MAX = 6;
 
 const perHour = (microcredits: number) => creditsShort(Math.round(microcredits));
+
+// Of what all of them earn or cost; of very many only some are looked at.
+function allPerHour(known: Lending | Costs | undefined): string {
+  if (!known) return "–";
+  return known.isWhole ? perHour(known.hourly_microcredits) : words.atLeast(perHour(known.hourly_microcredits));
+}
 
 function useEarnedWords(machineCount: number | undefined): string {
   const { data: income } = useResource(earned);
@@ -35,8 +41,8 @@ function Balance({ known }: { known: Account }) {
     <Figures isCard>
       <Figure label={words.available} value={creditsShort(known.available_microcredits)} unit={unit.value} note={words.availableNote} />
       <Figure label={words.held} value={creditsShort(known.held_microcredits)} unit={unit.value} note={words.heldNote} />
-      <Figure label={words.earns} value={lent ? perHour(lent.hourly_microcredits) : "–"} unit={words.perHour(unit.value)} note={note} />
-      <Figure label={words.costs} value={paid ? perHour(paid.hourly_microcredits) : "–"} unit={words.perHour(unit.value)}
+      <Figure label={words.earns} value={allPerHour(lent)} unit={words.perHour(unit.value)} note={note} />
+      <Figure label={words.costs} value={allPerHour(paid)} unit={words.perHour(unit.value)}
         note={running > 0 && paid && !paid.isBilled ? words.notBilled : words.costsNote(running)} />
     </Figures>
   );

@@ -58,7 +58,7 @@ const columns: readonly Column<Listed>[] = [
   { name: "progress", head: words.columns.progress, isWideOnly: true, cell: (job) => <Progress job={job} /> },
   { name: "created", head: words.columns.created, isWideOnly: true, sort: (job) => job.created_ms, cell: (job) => time(job.created_ms) },
   { name: "accuracy", head: words.columns.accuracy, isRight: true, isWideOnly: true, sort: (job) => job.test_accuracy ?? -Infinity,
-    cell: (job) => `${predictsNumbers(job) && job.test_accuracy !== null ? "R² " : ""}${accuracy(job)}` },
+    cell: (job) => (predictsNumbers(job) && job.test_accuracy !== null ? words.r2(accuracy(job)) : accuracy(job)) },
   { name: "held", head: words.columns.held, isRight: true, isWideOnly: true, sort: (job) => job.held_microcredits,
     cell: (job) => credits(job.held_microcredits) },
   { name: "spent", head: words.columns.spent, isRight: true, sort: (job) => job.spent_microcredits,

@@ -97,10 +97,10 @@ interface StepsProps {
 function Steps({ search, at }: StepsProps) {
   const { found } = search;
   const last = found.length - 1;
-  const to = (index: number) => setQuery({ line: found[index] && String(found[index].offset) });
+  const to = (index: number) => setQuery({ line: String(found[index]!.offset) });
   const next = async () => {
     if (at === last && search.canFindMore) await search.more();
-    to(at + 1);
+    if (found[at + 1]) to(at + 1);
   };
   const count = search.isMore ? words.logs.andMore(number(found.length)) : number(found.length);
   return (

@@ -30,9 +30,9 @@ export class LogSearch {
 
   // Until the returned function is called. What is printed meanwhile is searched too.
   start(): () => void {
-    const { job, rank, lease } = this.place;
+    const { lease } = this.place;
     const stop = hear("log", (events) => {
-      if (events.some((event) => event.job === job && (lease ? event.lease === lease : event.rank === rank))) void this.search();
+      if (events.some((event) => event.lease === lease)) void this.search();
     });
     void this.search();
     return () => {
@@ -71,10 +71,10 @@ export class LogSearch {
   }
 
   private async searchOn(): Promise<void> {
-    const { job, rank, lease } = this.place;
+    const { job, lease } = this.place;
     this.isMore = this.found.length >= this.wanted;
     while (!this.isMore) {
-      const part = await get("/v1/jobs/{id}/logs/lines", { path: { id: job }, query: { rank, lease, find: this.find, offset: this.next } });
+      const part = await get("/v1/jobs/{id}/logs/lines", { path: { id: job }, query: { lease, find: this.find, offset: this.next } });
       if (this.isStopped || part.next_offset <= this.next) return;
       this.found.push(...part.lines.map(({ offset, text }) => ({ offset, text: text.slice(0, SHOWN_MAX) })));
       this.next = part.next_offset;
@@ -97,8 +97,8 @@ function textBefore(text: string, bytes: number, line: string): string {
   return text.startsWith(line, at) ? text.slice(0, at) : text.slice(0, Math.max(0, text.lastIndexOf(`\n${line}`) + 1));
 }
 
-export async function readAround({ job, rank, lease }: Place, offset: number): Promise<Around> {
-  const read = async (from: number) => (await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { rank, lease, offset: from } })).text;
+export async function readAround({ job, lease }: Place, offset: number): Promise<Around> {
+  const read = async (from: number) => (await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { lease, offset: from } })).text;
   const from = Math.max(0, offset - BEFORE_BYTES);
   const [earlier, later] = await Promise.all([from < offset ? read(from) : "", read(offset)]);
   const [line = "", ...after] = later.split("\n");

@@ -9,8 +9,7 @@ const TOLD_MS = 250;
 
 export interface Place {
   job: number;
-  rank: string;
-  lease?: number; // of one whose rank another has now
+  lease: number; // not its rank, which another may have later
 }
 
 export class LogTail {
@@ -59,9 +58,9 @@ export class LogTail {
   }
 
   private async readOn(): Promise<void> {
-    const { job, rank, lease } = this.place;
+    const { job, lease } = this.place;
     for (;;) {
-      const part = await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { rank, lease, offset: this.next } });
+      const part = await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { lease, offset: this.next } });
       if (this.isStopped || part.next_offset <= this.next) return;
       this.add(part.text);
       this.next = part.next_offset;
@@ -69,8 +68,7 @@ export class LogTail {
   }
 
   private take(event: Events["log"]): void {
-    const { job, rank, lease } = this.place;
-    if (event.job !== job || (lease ? event.lease !== lease : event.rank !== rank)) return;
+    if (event.lease !== this.place.lease) return;
     if (event.offset === this.next && !this.isReading) {
       this.add(event.text);
       this.next = event.next_offset;
@@ -99,10 +97,10 @@ export class LogTail {
 }
 
 // All of it, for a download.
-export async function wholeLog({ job, rank, lease }: Place): Promise<string[]> {
+export async function wholeLog({ job, lease }: Place): Promise<string[]> {
   const parts: string[] = [];
   for (let offset = 0; ; ) {
-    const part = await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { rank, lease, offset } });
+    const part = await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { lease, offset } });
     if (part.next_offset <= offset) return parts;
     parts.push(part.text);
     offset = part.next_offset;

@@ -15,19 +15,14 @@ import { byRole, logName, roleName } from "./names";
 
 type Lease = Schemas["Lease"];
 
-function choicesOf(leases: readonly Lease[]): { value: string; label: string }[] {
+function choicesOf(leases: readonly Lease[]): { value: string; label: string; lease: number }[] {
   return [...leases]
     .sort((a, b) => byRole(a, b) || b.id - a.id)
     .map((lease) => {
       const value = logName(leases, lease);
       const who = words.logs.on(roleName(lease), lease.machine_name);
-      return { value, label: value === `lease ${lease.id}` ? words.logs.earlier(who, lease.id) : who };
+      return { value, label: value === `lease ${lease.id}` ? words.logs.earlier(who, lease.id) : who, lease: lease.id };
     });
-}
-
-function placeOf(job: number, value: string): Place {
-  const lease = /^lease (\d+)$/.exec(value)?.[1];
-  return lease ? { job, rank: "0", lease: Number(lease) } : { job, rank: value };
 }
 
 function useTail(place: Place): LogTail {
@@ -68,21 +63,22 @@ function LastLines({ place, isFollowing }: { place: Place; isFollowing: boolean 
 export function Logs({ job, query }: { job: Schemas["JobDetail"]; query: URLSearchParams }) {
   const choices = useMemo(() => choicesOf(job.leases), [job.leases]);
   const asked = query.get("rank") ?? "";
-  const chosen = choices.find((choice) => choice.value === asked)?.value ?? choices.find((choice) => choice.value === "0")?.value ?? choices[0]?.value;
+  const chosen = choices.find((choice) => choice.value === asked) ?? choices.find((choice) => choice.value === "0") ?? choices[0];
   const [isFollowing, setFollowing] = useState(true);
   const find = query.get("find") ?? "";
-  const place = useMemo(() => placeOf(job.id, chosen ?? "0"), [job.id, chosen]);
+  const lease = chosen?.lease ?? 0;
+  const place = useMemo(() => ({ job: job.id, lease }), [job.id, lease]);
   if (!chosen)
     return (
       <Card title={words.logs.title}>
         <p class="faint">{words.logs.noLease}</p>
       </Card>
     );
-  const download = async () => save(new Blob(await wholeLog(place), { type: "text/plain" }), `job-${job.id}-${chosen.replace(" ", "-")}.log`);
+  const download = async () => save(new Blob(await wholeLog(place), { type: "text/plain" }), `job-${job.id}-${chosen.value.replace(" ", "-")}.log`);
   return (
     <Card title={words.logs.title} action={<Button icon="download" onClick={download}>{words.logs.download}</Button>} class="logs">
       <div class="choose">
-        <Select label={words.logs.whose} value={chosen} choices={choices} onValue={(rank) => setQuery({ rank, line: undefined })} />
+        <Select label={words.logs.whose} value={chosen.value} choices={choices} onValue={(rank) => setQuery({ rank, line: undefined })} />
         <Field label={words.logs.search} value={find} onValue={(text) => setQuery({ find: text || undefined, line: undefined })}
           native={{ type: "search", maxLength: 200, name: "find", placeholder: words.logs.searchHint }} />
         <Toggle label={words.logs.follow} isOn={isFollowing} onValue={setFollowing} />

@@ -10,6 +10,7 @@ import { lend as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { ask } from "../../ui/dialog";
 import { Select } from "../../ui/field";
+import { Icon } from "../../ui/icon";
 import { MachineState } from "../../ui/machine_state";
 import { Card, Empty, Figure, Figures, Head, Note, ProblemNote, Skeleton } from "../../ui/parts";
 import { machineOf, offersOf, useHeartbeat, type LentOffer } from "./data";
@@ -96,7 +97,9 @@ export function MachineScreen({ id }: { id: number }) {
   usePauses(machine && [machine]);
   return (
     <>
-      <p class="back"><a href={link("lend")}>{words.back}</a></p>
+      <a class="back" href={link("lend")}>
+        <Icon name="back" size={16} /> {words.back}
+      </a>
       <Head title={machine ? machine.name : words.title}>
         {machine && <MachineState machine={machine} />}
         {machine?.is_mine && <Pause machine={machine} isWhole />}

@@ -1,5 +1,5 @@
 // Tokens: made with what they may do, shown once, revoked at once.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { post, remove, type Schemas } from "../../api/client";
 import { fieldProblem } from "../../api/problem";
 import { useDraft, useSubmit } from "../../core/form";
@@ -75,9 +75,11 @@ function Make({ onMade }: { onMade: (made: Schemas["TokenCreated"]) => void }) {
   const [typed, setTyped, clear] = useDraft<Typed>("token", { name: "", scopes: ["read"], span: "never" });
   const [isChecked, setChecked] = useState(false);
   const wrong = wrongs(typed);
+  const asked = useRef({ key: "", at_ms: 0 }); // tried again it is the same token, with the same end
   const make = async (key: string) => {
     const { name, scopes: chosen, span } = typed;
-    const expires = spans[span] ? { expires_ms: Date.now() + spans[span] } : {};
+    if (asked.current.key !== key) asked.current = { key, at_ms: Date.now() };
+    const expires = spans[span] ? { expires_ms: asked.current.at_ms + spans[span] } : {};
     onMade(await post("/v1/tokens", { key, body: { name: name.trim(), scopes: chosen, ...expires } }));
     clear();
     setChecked(false);

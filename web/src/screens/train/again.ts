@@ -1,4 +1,5 @@
 // "Train again with changes": the wizard filled from a job that was submitted.
+import { durationOf } from "../jobs/progress";
 import { emptyDraft, groups, isOffered, localMinute, ofRuntime, readBy, type Draft, type Group, type Input, type Json, type Layer, type Sent } from "./draft";
 
 const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
@@ -22,15 +23,9 @@ const layerOf = (given: unknown): Layer => {
 // "0.25+": a quarter at least.
 const amount = (value: unknown): [string, boolean] => [text(value).replace(/\+$/, ""), text(value).endsWith("+")];
 
-// "24h", "1h30m", "90": a span of time, in ms.
-function span(words: string): number {
-  const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, "": 1000 };
-  return [...words.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd]|)/g)].reduce((sum, [, count, unit]) => sum + Number(count) * units[unit ?? ""]!, 0);
-}
-
 function startOf(words: string): Pick<Draft, "start" | "before"> {
   const [, way, when = ""] = /^(by|cheapest before) (.*)$/.exec(words) ?? [];
-  const at_ms = /^\d{4}-/.test(when) ? Date.parse(when) : Date.now() + span(when);
+  const at_ms = /^\d{4}-/.test(when) ? Date.parse(when) : Date.now() + durationOf(when);
   const isPast = !(at_ms > Date.now());
   return { start: way === "by" ? "by" : way ? "cheapest" : "now", before: isPast || !way ? emptyDraft().before : localMinute(at_ms) };
 }

@@ -2,11 +2,12 @@
 // connection was lost, the market restarted or the page was loaded again.
 import { post, postPlain } from "../../api/client";
 import { Unreachable } from "../../api/problem";
+import { PREFIX } from "../../core/form";
 import { connection } from "../../core/live";
 
 const CHUNK_BYTES = 4 << 20;
 const TYPE = "application/octet-stream";
-const KEPT = "sent-chunks";
+const KEPT = `${PREFIX}sent-chunks`; // forgotten with what was typed
 
 export interface Progress {
   phase: "sending" | "waiting" | "fetching" | "reading";
@@ -36,15 +37,15 @@ const keep = (kept: Kept) => sessionStorage.setItem(KEPT, JSON.stringify(kept));
 // Until the market is heard again, or nobody waits any more.
 function back(signal: AbortSignal): Promise<void> {
   return new Promise((done) => {
-    const stop = connection.subscribe((now) => {
-      if (now === "live") finish();
-    });
     const finish = () => {
       signal.removeEventListener("abort", finish);
-      queueMicrotask(() => stop());
+      queueMicrotask(() => stop()); // it may be heard at once, before there is something to stop
       done();
     };
     signal.addEventListener("abort", finish);
+    const stop = connection.subscribe((now) => {
+      if (now === "live") finish();
+    });
   });
 }
 

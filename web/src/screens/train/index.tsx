@@ -127,6 +127,7 @@ export default function Train({ rest, query }: ScreenProps) {
   const checking = useCheck(text, step, ownMistakes(draft));
   const done = () => {
     clear();
+    latest.current = emptyDraft(); // what stops says so before the next frame
     stopSending();
     forgetData();
   };

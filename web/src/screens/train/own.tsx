@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { postPlain } from "../../api/client";
 import { Problem } from "../../api/problem";
+import { forgetToo } from "../../core/form";
 import { bytes, number } from "../../core/format";
 import { train } from "../../text/en";
 import { Button } from "../../ui/button";
@@ -28,6 +29,7 @@ export function forgetData(): void {
   chosen.value = null;
   secrets.value = {};
 }
+forgetToo(forgetData); // another account in the same tab does not find them
 
 async function lookAt({ name, bytes: all }: Packed, signal: AbortSignal): Promise<Look> {
   const plain = { body: all.slice(0, LOOK_BYTES), type: "application/octet-stream", query: { name } };

@@ -32,6 +32,7 @@ export const PAGE = 25;
 export const SHOWN_MAX = 20_000; // more is for the CSV
 const EVERY_MS = 1000;
 const READ_MAX = 500; // a page of the API
+const FRESH_MAX = 1000; // came while one looks: after more than that it is begun anew
 
 export function filterOf(query: URLSearchParams): Filter {
   const view = views.find((each) => each === query.get("view")) ?? "all";
@@ -63,6 +64,13 @@ class Reader {
     return { items: page.items, next: page.next_cursor ?? undefined };
   }
 
+  // More than it keeps came since: only the newest are read again, as if it were opened now.
+  private beginAnew(): void {
+    this.entries = [];
+    this.cursor = undefined;
+    this.hasBegun = false;
+  }
+
   private async readNewer(): Promise<void> {
     const newest = this.entries[0]?.id ?? 0;
     const fresh: Entry[] = [];
@@ -73,8 +81,9 @@ class Reader {
       fresh.push(...page.items.filter((entry) => entry.id > newest));
       isReached = page.items.some((entry) => entry.id <= newest);
       cursor = page.next;
-    } while (cursor && !isReached);
-    this.entries.unshift(...fresh);
+    } while (cursor && !isReached && fresh.length <= FRESH_MAX);
+    if (fresh.length > FRESH_MAX || this.entries.length + fresh.length > this.wanted + FRESH_MAX) this.beginAnew();
+    else this.entries.unshift(...fresh);
   }
 
   // With a filter a page of the API may hold fewer than asked for, even none, and still have a next one.

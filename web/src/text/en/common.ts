@@ -35,8 +35,8 @@ export const common = {
   grantWaits: (unit: string) =>
     `Your first ${unit} come on one of the next days: today's are given out, or another account of this network got some.`,
   nothingThere: "There is nothing at this address.",
+  cores: (count: string, isOne: boolean) => `${count} ${isOne ? "core" : "cores"}`,
   perHour: (unit: string) => `${unit} per hour`,
-  until: (when: string) => `until ${when}`,
   you: "you",
   states: {
     pending: "pending",

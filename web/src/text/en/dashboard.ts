@@ -14,6 +14,7 @@ export const dashboard = {
   hour: "hour",
   nothingLent: "no machine lent yet",
   costs: "jobs cost now",
+  atLeast: (amount: string) => `≥ ${amount}`,
   perHour: (unit: string) => `${unit}/h`,
   progress: (share: string) => `${share} of the expected time`,
   costsNote: (count: number) => (count === 0 ? "no job runs" : count === 1 ? "1 job runs" : `${count} jobs run`),

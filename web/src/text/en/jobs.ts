@@ -23,6 +23,7 @@ export const jobs = {
     loss: "loss", accuracy: "test accuracy", r2: "test R²", time: "time", spent: "spent", held: "held",
     epochs: "passes over the data", quoted: "at most", fee: "of it the market's fee",
   },
+  r2: (value: string) => `R² ${value}`,
   ofExpected: (expected: string) => `of ${expected} expected`,
   ofEpochs: (epochs: string) => `of ${epochs}`,
   tabs: { label: "Parts of the job", overview: "Overview", workers: "Workers", logs: "Logs", bill: "Bill", results: "Results" },

@@ -63,7 +63,6 @@ export const train = {
   layers: {
     title: "Layers",
     hint: "From the input to the output. The last dense layer is as wide as there are classes.",
-    position: (at: number) => `Layer ${at}`,
     type: "Type",
     up: (at: number) => `Move layer ${at} up`,
     down: (at: number) => `Move layer ${at} down`,
@@ -258,9 +257,7 @@ export const train = {
     slots: "What it costs, by when it starts",
     slotsHint: "For its longest run at the least it asks for, on machines of the reference speed. Prices to come are forecasts.",
     slotsWait: "The costs are shown as soon as the job file has no mistake.",
-    slot: "from",
     slotNow: "now",
-    slotCost: "this job",
     slotCore: "core hour",
     cheapest: "cheapest",
     beyond: "later than you chose",
@@ -269,7 +266,6 @@ export const train = {
 
   check: {
     mistakes: "What is wrong",
-    field: (field: string) => `${field}: `,
     toStep: (step: string) => `Go to ${step}`,
     needsData: "The data are not read yet.",
     needsFiles: "A file that the job names is not at the market: submit it with souk job submit.",
