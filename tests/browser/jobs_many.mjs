@@ -49,6 +49,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step }) => {
   await tab("Workers");
   await page.waitForSelector(`table[aria-label^='Who works'][aria-rowcount='${leases + 1}']`);
   seen.workerRows = await page.locator("[role=tabpanel] tbody tr:not(.gap)").count();
+  await look("job-workers-long");
   await tab("Bill");
   await page.waitForSelector(`table[aria-label=Bill][aria-rowcount='${leases + 1}']`);
   seen.billRows = await page.locator("[role=tabpanel] tbody tr:not(.gap)").count();

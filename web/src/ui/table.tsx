@@ -36,6 +36,8 @@ interface TableProps<Row> {
 const ROW_PX = 44;
 const TWO_LINES_PX = 64;
 const VIRTUAL_MIN = 200;
+// Rows of a long table are no blocks on a phone, so they have only what fits there.
+export const isLong = (rows: readonly unknown[]) => rows.length >= VIRTUAL_MIN;
 const REUSED = 64; // at least as many as are drawn at a time: a row that goes out of sight is drawn again as one that comes
 const SPARE = 4; // rows drawn above and below what is in sight
 
@@ -108,7 +110,7 @@ export function Table<Row>({ label, columns, rows, rowKey, order: first, onOrder
   const [own, setOwn] = useState<Order | undefined>(first);
   const order = onOrder ? first : own;
   const shown = useMemo(() => sorted(rows, columns, order), [rows, columns, order?.column, order?.isDown]);
-  const isVirtual = shown.length >= VIRTUAL_MIN;
+  const isVirtual = isLong(shown);
   const row_px = isTwoLined && isPhone.value ? TWO_LINES_PX : ROW_PX;
   const { holder, range } = useSight(shown.length, row_px, isVirtual);
   const gap = (count: number) => count > 0 && <tr class="gap" aria-hidden="true" style={{ height: `${count * row_px}px` }} />;

@@ -8,7 +8,7 @@ import { jobs as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Card, Figure, Figures, ProblemNote, Skeleton } from "../../ui/parts";
 import { save } from "../../ui/save";
-import { Table, type Column } from "../../ui/table";
+import { isLong, Table, type Column } from "../../ui/table";
 import { byRole, roleName } from "./names";
 
 type Line = Schemas["Bill"]["lines"][number];
@@ -27,9 +27,8 @@ const columns: readonly Column<Line>[] = [
     cell: (line) => credits(line.posted_microcredits) },
 ];
 
-// Rows of a long bill are no blocks on a phone, so they have only what fits there; the CSV has all of it.
-const LONG_MIN = 200;
-const dropped = ["ticks", "earned", "fee"];
+// On a phone; the CSV has all of it.
+const dropped = ["ticks", "time", "earned", "fee"];
 const columnsLong = columns.map((column) => ({ ...column, isWideOnly: dropped.includes(column.name) }));
 
 export function JobBill({ id }: { id: number }) {
@@ -48,7 +47,7 @@ export function JobBill({ id }: { id: number }) {
             <Figure label={words.figures.quoted} value={credits(bill.quoted_microcredits)} unit={unit.value} />
           </Figures>
           {bill.lines.length ? (
-            <Table label={words.bill.title} columns={bill.lines.length < LONG_MIN ? columns : columnsLong} rows={[...bill.lines].sort(byRole)} rowKey={(line) => line.lease} isStacked />
+            <Table label={words.bill.title} columns={isLong(bill.lines) ? columnsLong : columns} rows={[...bill.lines].sort(byRole)} rowKey={(line) => line.lease} isStacked />
           ) : (
             <p class="faint">{words.bill.none}</p>
           )}

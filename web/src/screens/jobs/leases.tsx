@@ -6,7 +6,7 @@ import { jobs as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { ask } from "../../ui/dialog";
 import { Card, State } from "../../ui/parts";
-import { Table, type Column } from "../../ui/table";
+import { isLong, Table, type Column } from "../../ui/table";
 import { tell } from "../../ui/toast";
 import { byRole, roleName, whyEnded } from "./names";
 
@@ -56,16 +56,19 @@ const columns: readonly Column<Lease>[] = [
   { name: "earned", head: words.leases.earned, isRight: true, sort: (lease) => lease.earned_microcredits,
     cell: (lease) => credits(lease.earned_microcredits) },
 ];
+const dropped = ["role", "time", "earned"]; // on a phone; the bill has them
+const columnsLong = columns.map((column) => ({ ...column, isWideOnly: column.isWideOnly || dropped.includes(column.name) }));
 const acting: Column<Lease> = { name: "act", head: words.leases.act, isRight: true, cell: (lease) => <Release lease={lease} /> };
 
 export function Leases({ job }: { job: Detail }) {
   const isOpen = job.leases.some((lease) => lease.state !== "ended" && lease.role === "worker");
+  const shown = isLong(job.leases) ? columnsLong : columns;
   return (
     <Card title={words.leases.title} action={<span class="faint">{words.leases.sum(credits(job.spent_microcredits), unit.value)}</span>}>
       {job.leases.length === 0 ? (
         <p class="faint">{words.leases.none}</p>
       ) : (
-        <Table label={words.leases.title} columns={isOpen ? [...columns, acting] : columns} rows={[...job.leases].sort(byRole)}
+        <Table label={words.leases.title} columns={isOpen ? [...shown, acting] : shown} rows={[...job.leases].sort(byRole)}
           rowKey={(lease) => lease.id} isStacked />
       )}
     </Card>
