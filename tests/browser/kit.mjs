@@ -18,10 +18,15 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 export const sizes = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
 export const colours = ["light", "dark"];
 
+const HUNG_MS = 120_000; // what has not come by then does not come, however busy the machine
+
 // Asked from outside, frame by frame: the page's own rules forbid the eval of waitForFunction.
 async function until(page, holds, given) {
-  while (!(await page.evaluate(holds, given)))
+  const begun_ms = performance.now();
+  while (!(await page.evaluate(holds, given))) {
+    if (performance.now() - begun_ms > HUNG_MS) throw new Error(`it never was so: ${holds}`);
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(done)));
+  }
 }
 
 function watch(page, origin, seen) {
@@ -48,9 +53,9 @@ async function violations(context, page) {
 // At rest: no skeleton stands in for anything, styles have settled, every image and face is there.
 async function settle(page) {
   await until(page, () => document.querySelector(".skeleton") === null && document.fonts.status === "loaded");
-  await page.evaluate(() => Promise.all(document.getAnimations()
-    .filter((animation) => animation.effect?.getComputedTiming().iterations !== Infinity)
-    .map((animation) => animation.finished.catch(() => undefined))));
+  await page.evaluate(() => document.getAnimations()
+    .filter((animation) => animation.effect?.getComputedTiming().endTime !== Infinity)
+    .forEach((animation) => animation.finish()));
 }
 
 function parts(context, page, folder, seen) {

@@ -61,7 +61,7 @@ export function resource<Value>(read: () => Promise<Value>, topics: Topic[], opt
       isStale = true;
     } finally {
       running = null;
-      if (asked === round && isStale && shown > 0) later(problem.peek() ? RETRY_MS : 0);
+      if (isStale && shown > 0) later(problem.peek() ? RETRY_MS : 0);
     }
   };
   const later = (least_ms: number) => {
