@@ -43,6 +43,9 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   await page.click("button:has-text('Clear')");
   await page.waitForSelector(".said [role=alert]:has-text('at least one hour')");
   seen.mayNotSave = await page.locator(".offer button:has-text('Save')").isDisabled();
+  seen.noEstimate = await page.locator(".estimate").textContent();
+  await page.click(".offer .save .amiss button:has-text('When')");
+  await until(() => document.activeElement?.id === "offer-when");
   await page.locator(".week").scrollIntoViewIfNeeded();
   const [from, to] = [await middle(0, 18), await middle(4, 21)];
   await page.mouse.move(from.x, from.y);

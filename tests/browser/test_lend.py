@@ -56,7 +56,7 @@ def test_a_lender_adds_sets_and_pauses_a_machine(tmp_path):
             lender.stop()
         stopped = market.stop()
     assert stopped == 0 and audit(tmp_path / "market")[0] == 0
-    assert seen["machine"] == machine and seen["mayNotSave"]
+    assert seen["machine"] == machine and seen["mayNotSave"] and "no hour" in seen["noEstimate"]
     assert seen["typedAfterReload"] == "borrower" and seen["typedAfterRestart"] == "borrower, lender"
     assert saved["when"] == "Mon-Fri 18:00-22:00; Sat 22:00-23:00; Sun 06:00-10:00"
     assert saved["minimum"]["core_micro"] == 125 and saved["minimum"]["ram_micro"] == 0

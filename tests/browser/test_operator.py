@@ -38,7 +38,7 @@ def test_the_operator_freezes_invites_and_sets(tmp_path):
     assert seen["reason"] == HTML and seen["frozenAt"] == HTML and free == ""
     assert any("sum of all accounts0.00" in figure for figure in seen["audit"])
     assert seen["copied"] == seen["invite"] and invited.status == 201
-    assert seen["refusal"] and seen["typed"] == "2.25"
+    assert seen["askedWrong"] == 0 and seen["typed"] == "2.25"
     assert len(seen["asked"]) == 2 and seen["asked"][0].endswith("→ 2.25")
     assert after == {**before, "fee_basis_points": 225, "grant_microcredits": 12_500_000}
     assert_clean(seen)

@@ -14,6 +14,10 @@ function figure(least: number, most: number): Intl.NumberFormat {
 }
 
 const NONE = "–";
+
+// One minus sign everywhere, as wide as a plus, whichever the locale has.
+const written = (format: Intl.NumberFormat, value: number) => format.format(value).replace("-", "−");
+
 const instant = new Intl.DateTimeFormat(undefined, {
   month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
 });
@@ -25,7 +29,7 @@ const ago = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "sh
 // Exact: no digit that counts is left out.
 export function credits(microcredits: number): string {
   const digits = microcredits % 10_000 === 0 ? 2 : 6;
-  return figure(digits, digits).format(microcredits / 1e6);
+  return written(figure(digits, digits), microcredits / 1e6);
 }
 
 // For a headline: two digits after the point, and below 1 three that count; cut, never rounded up to what is not there.
@@ -33,9 +37,9 @@ export function creditsShort(microcredits: number): string {
   const size = Math.abs(microcredits);
   if (size > 0 && size < 1e6) {
     const step = 10 ** Math.max(0, Math.floor(Math.log10(size)) - 2);
-    return figure(0, 6).format((Math.trunc(microcredits / step) * step) / 1e6);
+    return written(figure(0, 6), (Math.trunc(microcredits / step) * step) / 1e6);
   }
-  return figure(2, 2).format(Math.trunc(microcredits / 10_000) / 100);
+  return written(figure(2, 2), Math.trunc(microcredits / 10_000) / 100);
 }
 
 const compact = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 2 });
@@ -45,15 +49,15 @@ export function creditsCompact(microcredits: number): string {
   const value = Math.abs(microcredits / 1e6);
   if (value < 100_000) return creditsShort(microcredits);
   const step = 10 ** (Math.floor(Math.log10(value)) - 2);
-  return compact.format(Math.sign(microcredits) * Math.floor(value / step) * step);
+  return written(compact, Math.sign(microcredits) * Math.floor(value / step) * step);
 }
 
 export function number(value: number | null | undefined, digits = 0): string {
-  return value === null || value === undefined ? NONE : figure(digits, digits).format(value);
+  return value === null || value === undefined ? NONE : written(figure(digits, digits), value);
 }
 
 export function percent(share: number | null | undefined, digits = 1): string {
-  return share === null || share === undefined ? NONE : `${figure(digits, digits).format(share * 100)} %`;
+  return share === null || share === undefined ? NONE : `${written(figure(digits, digits), share * 100)} %`;
 }
 
 export function cores(milli: number): string {

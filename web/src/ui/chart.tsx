@@ -29,7 +29,17 @@ interface ChartProps {
   height?: number;
 }
 
+const AXIS_PX = 58; // at least
 const TIME_PX = 110; // a date and a time, as a tick has them
+
+// As wide as the longest label, once it is known.
+function widthOf(plot: uPlot, labels: string[] | null, index: number): number {
+  const { font, gap = 0 } = plot.axes[index]!;
+  if (!labels?.length) return AXIS_PX;
+  plot.ctx.font = (font as unknown as [string])[0]; // uPlot keeps it in the canvas's own pixels
+  const longest = Math.max(...labels.map((label) => plot.ctx.measureText(label).width)) / devicePixelRatio;
+  return Math.max(AXIS_PX, Math.ceil(longest + gap + 2));
+}
 
 function options({ x, series, axes, height = 260 }: ChartProps, width: number): uPlot.Options {
   const line = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
@@ -64,7 +74,7 @@ function options({ x, series, axes, height = 260 }: ChartProps, width: number): 
         ...line,
         scale: axis.scale,
         side: axis.side === "right" ? 1 : 3,
-        size: 58,
+        size: widthOf,
         ...(axis.side === "right" ? { grid: { show: false } } : {}),
         values: (_plot: uPlot, ticks: number[]) => ticks.map(axis.values),
       })),

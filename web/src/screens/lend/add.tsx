@@ -54,6 +54,7 @@ function Command({ made, machines, onAgain }: CommandProps) {
     <>
       <p>{words.run(timeShort(made.expires_ms))}</p>
       <Copy text={made.command} label={words.command} />
+      <p class="faint">{words.runHow}</p>
       <p role="status" class="faint waiting">{words.waiting}</p>
     </>
   );

@@ -5,7 +5,7 @@ import { creditsShort, number, percent } from "../../core/format";
 import { connection } from "../../core/live";
 import { unit } from "../../core/store";
 import { lend as words } from "../../text/en";
-import { Figure, Figures, ProblemNote } from "../../ui/parts";
+import { Figure, Figures, ProblemNote, Skeleton } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
 
 type Found = Schemas["Estimate"];
@@ -48,13 +48,21 @@ function useEstimate(machine: number, body: Schemas["OfferTerms"], isOn: boolean
   return { found, problem };
 }
 
-export function Estimate({ machine, body, isOn }: { machine: number; body: Schemas["OfferTerms"]; isOn: boolean }) {
-  const { found, problem } = useEstimate(machine, body, isOn);
+interface EstimateProps {
+  machine: number;
+  body: Schemas["OfferTerms"];
+  missing: string; // why there is none; "": there is one
+}
+
+export function Estimate({ machine, body, missing }: EstimateProps) {
+  const { found, problem } = useEstimate(machine, body, !missing);
   return (
     <section class="part estimate" aria-live="polite" aria-label={text.title}>
       <h3>{text.title}</h3>
-      <ProblemNote problem={problem} />
-      {found && (
+      {missing && <p class="faint">{missing}</p>}
+      {!missing && <ProblemNote problem={problem} />}
+      {!missing && !found && !problem && <Skeleton lines={2} />}
+      {!missing && found && (
         <>
           <Figures>
             <Figure label={text.likely} unit={unit.value} note={found.likely_microcredits === null ? text.notYet : text.likelyNote}

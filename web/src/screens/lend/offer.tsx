@@ -30,10 +30,17 @@ export interface PartProps {
   problem: Error | null;
 }
 
-function Part({ title, hint, children }: { title: string; hint?: string; children: ComponentChildren }) {
+const parts = ["price", "who", "when"] as const;
+type PartName = (typeof parts)[number];
+
+const partTitles: Record<PartName, string> = { price: text.price, who: text.who, when: words.week.title };
+const partOf = (fault: Fault): PartName => (fault === "week" ? "when" : fault === "accounts" || fault === "group" ? "who" : "price");
+const placeOf = (name: PartName) => `offer-${name}`;
+
+function Part({ title, name, hint, children }: { title: string; name?: PartName; hint?: string; children: ComponentChildren }) {
   const id = useId();
   return (
-    <section class="part" aria-labelledby={id}>
+    <section class="part" id={name && placeOf(name)} tabIndex={name && -1} aria-labelledby={id}>
       <h3 id={id}>{title}</h3>
       {hint && <p class="faint">{hint}</p>}
       {children}
@@ -48,7 +55,7 @@ function Hours({ terms, change, faults, problem, offer, isPainted }: PartProps &
   const isExact = isPainted || readWhen(offer.when).isExact;
   const said = isPainted ? wordsOf(terms.week) : offer.when;
   return (
-    <Part title={words.week.title} hint={words.week.hint}>
+    <Part title={partTitles.when} name="when" hint={words.week.hint}>
       <div class="row">
         <Button onClick={() => change({ week: always })}>{words.week.always}</Button>
         <Button onClick={() => change({ week: nightsAndWeekends })}>{words.week.nights}</Button>
@@ -75,7 +82,7 @@ function Prices({ terms, change, faults, machine }: PartProps & { machine: Machi
   };
   const shown = priced.filter((each) => each !== "gpu" || machine.probe.gpus_milli);
   return (
-    <Part title={text.price}>
+    <Part title={partTitles.price} name="price">
       <Toggle label={text.automatic} isOn={terms.isAutomatic} onValue={(isAutomatic) => change({ isAutomatic })} />
       <p class="faint">{terms.isAutomatic ? text.automaticHint : text.minimumHint}</p>
       {!terms.isAutomatic && (
@@ -117,7 +124,7 @@ function Audience(props: PartProps) {
   const choose = (audience: Terms["audience"]) =>
     change(audience === "group" ? { audience, group: terms.group || group?.name || "" } : { audience });
   return (
-    <Part title={text.who}>
+    <Part title={partTitles.who} name="who">
       <Select label={text.audience} hint={text.ownerAlways} value={terms.audience} choices={choices} onValue={choose} />
       {terms.audience === "accounts" && (
         <Field label={text.accounts} hint={text.accountsHint} value={terms.accounts} rows={2} native={{ name: "accounts" }}
@@ -125,6 +132,24 @@ function Audience(props: PartProps) {
       )}
       {terms.audience === "group" && <Group {...props} />}
     </Part>
+  );
+}
+
+// Why it cannot be saved, and the way there: the part may be out of sight.
+function Amiss({ faults }: { faults: PartProps["faults"] }) {
+  const named = new Set((Object.keys(faults) as Fault[]).map(partOf));
+  const show = (name: PartName) => {
+    const place = document.getElementById(placeOf(name));
+    place?.focus({ preventScroll: true });
+    place?.scrollIntoView({ block: "center" });
+  };
+  return (
+    <span class="amiss wrong-words">
+      {text.amiss}
+      {parts.filter((name) => named.has(name)).map((name) => (
+        <Button key={name} kind="link" onClick={() => show(name)}>{partTitles[name]}</Button>
+      ))}
+    </span>
   );
 }
 
@@ -171,12 +196,12 @@ export function OfferForm({ offer, machine, children }: OfferFormProps) {
           </div>
         </div>
         <Hours {...part} offer={offer} isPainted={draft.week !== undefined || draft.zone !== undefined} />
-        <Estimate machine={machine.id} body={estimateBody(draft, terms, offer)} isOn={!hasFaults} />
+        <Estimate machine={machine.id} body={estimateBody(draft, terms, offer)} missing={hasFaults ? (hoursOf(terms.week) ? text.estimateLater : text.estimateNever) : ""} />
         {!isBeside(problem) && <ProblemNote problem={problem} />}
         <div class="row save">
           <Button kind="primary" type="submit" isBusy={isBusy} isDisabled={!isChanged || hasFaults}>{text.save}</Button>
           {isChanged && <Button isDisabled={isBusy} onClick={() => { forget(); clearDraft(); }}>{text.discard}</Button>}
-          <span class="faint">{isChanged ? text.unsaved : text.running}</span>
+          {hasFaults ? <Amiss faults={faults} /> : <span class="faint">{isChanged ? text.unsaved : text.running}</span>}
           <span class="grow" />
           {children}
         </div>

@@ -33,7 +33,8 @@ test("days with equal hours are said together", () => {
   assert.equal(wordsOf(without), "Mon-Tue,Thu-Fri 18:00-22:00");
   assert.equal(wordsOf(paint(never, { days: [5, 6], hours: [0, 23] }, true)), "Sat-Sun 00:00-24:00");
   assert.ok(rangesOf(nightsAndWeekends).length <= RANGES_MAX);
-  assert.equal(hoursOf(nightsAndWeekends), 6 + 4 * 14 + 2 * 24);
+  assert.equal(hoursOf(nightsAndWeekends), 5 * 14 + 2 * 24);
+  assert.equal(wordsOf(nightsAndWeekends), "Mon-Fri 00:00-08:00; Mon-Fri 18:00-24:00; Sat-Sun 00:00-24:00");
 });
 
 test("a stroke may go either way and changes nothing outside it", () => {

@@ -13,7 +13,7 @@ export type Week = readonly number[];
 
 export const always: Week = new Array<number>(DAYS).fill(FULL_DAY);
 export const never: Week = new Array<number>(DAYS).fill(0);
-export const nightsAndWeekends: Week = readWhen("Mon-Fri 18:00-08:00; Sat-Sun 00:00-24:00").week;
+export const nightsAndWeekends: Week = readWhen("Mon-Sun 18:00-08:00; Sat-Sun 00:00-24:00").week;
 
 export const isLent = (week: Week, day: number, hour: number) => (week[day]! & (1 << hour)) !== 0;
 

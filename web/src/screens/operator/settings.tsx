@@ -1,7 +1,7 @@
 // The market's settings in the units people think in. Only what was changed is sent, after a question that names it.
 import { useState } from "preact/hooks";
 import { get, put, type Schemas } from "../../api/client";
-import { fieldProblem } from "../../api/problem";
+import { fieldProblem, Problem } from "../../api/problem";
 import { scaledOf } from "../../core/amount";
 import { useDraft, useSubmit } from "../../core/form";
 import { resource, useResource } from "../../core/resource";
@@ -25,6 +25,19 @@ const groups: Record<keyof typeof words.groups, Partial<Record<Name, Unit>>> = {
   dormant: { dormant_ms: "days", dormant_step_ms: "days", dormant_basis_points: "percent" },
   times: { silence_ms: "seconds", lost_ms: "seconds", start_ms: "seconds", grace_ms: "seconds", slot_offset_ms: "hours" },
 };
+// As the market takes them, in what the API counts in.
+const DAY_MS = 86_400_000;
+const CREDITS_MAX = 9_007_199_254_000_000; // what the page counts exactly; the market takes more
+const share = [0, 10_000] as const;
+const amount = [0, CREDITS_MAX] as const;
+const wait = [100, DAY_MS] as const;
+const silence = [DAY_MS, 36_600 * DAY_MS] as const;
+const limits: Record<Name, readonly [number, number]> = {
+  fee_basis_points: [0, 500], withheld_basis_points: share, karma_guarantee_basis_points: share, dormant_basis_points: share,
+  grant_microcredits: amount, grant_earned_microcredits: amount, grant_daily_microcredits: amount, proving_microcredits: amount,
+  dormant_ms: silence, dormant_step_ms: silence,
+  silence_ms: wait, lost_ms: wait, start_ms: wait, grace_ms: wait, slot_offset_ms: [-14 * 3_600_000, 14 * 3_600_000],
+};
 const groupNames = Object.keys(groups) as (keyof typeof groups)[];
 const fieldsOf = (group: keyof typeof groups) => Object.entries(groups[group]) as [Name, Unit][];
 const units = Object.fromEntries(groupNames.flatMap(fieldsOf)) as Record<Name, Unit>;
@@ -42,11 +55,25 @@ function changesOf(known: Settings, typed: Typed): Name[] {
   return names.filter((name) => typed[name] !== undefined && typed[name].trim() !== shown(known, name));
 }
 
+function wrongOf(name: Name, typed: string): string {
+  const value = scaledOf(typed, scales[units[name]]);
+  if (value === null) return words.numberWrong;
+  const [least, most] = limits[name];
+  const said = (limit: number) => String(limit / scales[units[name]]);
+  return value < least || value > most ? words.outside(said(least), said(most)) : "";
+}
+
+// The market's words begin with the setting's name, in a sentence or before a colon.
+function refusalOf(problem: Error | null, name: Name): string {
+  const isSentence = problem instanceof Problem && problem.detail.startsWith(`${name} `);
+  return isSentence ? problem.detail.slice(name.length + 1) : fieldProblem(problem, name);
+}
+
 function Form({ known }: { known: Settings }) {
   const [typed, setTyped, clear] = useDraft<Typed>("operator-settings", {});
   const [isChecked, setChecked] = useState(false);
   const changed = changesOf(known, typed);
-  const wrong = (name: Name) => (changed.includes(name) && scaledOf(typed[name]!, scales[units[name]]) === null ? words.numberWrong : "");
+  const wrong = (name: Name) => (changed.includes(name) ? wrongOf(name, typed[name]!) : "");
   const change = async () => {
     const lines = changed.map((name) => words.changeLine(labelOf(name), shown(known, name), typed[name]!.trim()));
     if (!(await ask({ title: words.askChange, body: lines.map((line) => <span key={line} class="line">{line}</span>), action: words.change }))) return;
@@ -69,7 +96,7 @@ function Form({ known }: { known: Settings }) {
     setChecked(false);
     forget();
   };
-  const isBeside = names.some((name) => fieldProblem(problem, name));
+  const isBeside = names.some((name) => refusalOf(problem, name));
   return (
     <form onSubmit={check} noValidate>
       {groupNames.map((group) => (
@@ -77,7 +104,7 @@ function Form({ known }: { known: Settings }) {
           <h3>{words.groups[group]}</h3>
           <div class="together">
             {fieldsOf(group).map(([name]) => (isHere(name) && (
-              <Field key={name} label={labelOf(name)} hint={words.hints[name]} error={(isChecked && wrong(name)) || fieldProblem(problem, name)}
+              <Field key={name} label={labelOf(name)} hint={words.hints[name]} error={(isChecked && wrong(name)) || refusalOf(problem, name)}
                 value={typed[name] ?? shown(known, name)} onValue={(text) => setTyped((before) => ({ ...before, [name]: text }))}
                 native={{ name, inputMode: "decimal", autocomplete: "off" }} />
             )))}

@@ -1,11 +1,12 @@
 // What came and went, with what was only set aside apart from what was paid.
 import { entryWords } from "../../core/entry";
-import { credits, number, time } from "../../core/format";
+import { credits, number, time, timeShort } from "../../core/format";
 import { useResource } from "../../core/resource";
 import { link, setQuery } from "../../core/router";
 import { jobs, myMachines, unit, type Entry } from "../../core/store";
 import { wallet as words } from "../../text/en";
 import { Button } from "../../ui/button";
+import { isPhone } from "../../ui/phone";
 import { save } from "../../ui/save";
 import { Select } from "../../ui/field";
 import { Card, Empty, Figure, Figures, ProblemNote, Skeleton } from "../../ui/parts";
@@ -13,7 +14,7 @@ import { Table, type Column } from "../../ui/table";
 import { Tabs } from "../../ui/tabs";
 import { filterOf, isFiltered, kindsOf, readStatement, SHOWN_MAX, statement, views, type Filter, type Kind, type Statement } from "./read";
 
-const sign = (entry: Entry) => ({ in: "+", out: "−", inside: "" })[entry.direction];
+const sign = (entry: Entry) => ({ in: "+", out: "−", inside: words.insideSign })[entry.direction];
 
 // The market's own memos say no more than the kind.
 function noteOf(entry: Entry): string {
@@ -31,24 +32,41 @@ function What({ entry }: { entry: Entry }) {
   );
 }
 
+const withOf = (entry: Entry) => entry.machine_name || (entry.direction === "inside" ? "" : entry.other_account_name);
+
+function Job({ entry }: { entry: Entry }) {
+  return entry.job && entry.job_name ? <a href={link("jobs", entry.job)}>{entry.job_name}</a> : <>{entry.job || ""}</>;
+}
+
+const amountColumn = (): Column<Entry> => ({
+  name: "amount", head: unit.value, isRight: true,
+  cell: (entry) => (
+    <span class={entry.direction} title={entry.direction === "inside" ? words.insideHint : undefined}>
+      {sign(entry)}
+      {credits(Math.abs(entry.amount_microcredits))}
+    </span>
+  ),
+});
+
 const columns = (): readonly Column<Entry>[] => [
   { name: "when", head: words.columns.when, cell: (entry) => time(entry.at_ms) },
   { name: "what", head: words.columns.what, cell: (entry) => <What entry={entry} /> },
+  { name: "with", head: words.columns.with, cell: withOf },
+  { name: "job", head: words.columns.job, cell: (entry) => <Job entry={entry} /> },
+  amountColumn(),
+];
+
+// Two lines: what and how much, then when, with whom and for which job.
+const phoneColumns = (): readonly Column<Entry>[] => [
+  { name: "what", head: words.columns.what, cell: (entry) => <What entry={entry} /> },
+  amountColumn(),
   {
-    name: "with", head: words.columns.with, isWideOnly: true,
-    cell: (entry) => entry.machine_name || (entry.direction === "inside" ? "" : entry.other_account_name),
-  },
-  {
-    name: "job", head: words.columns.job, isWideOnly: true,
-    cell: (entry) => (entry.job && entry.job_name ? <a href={link("jobs", entry.job)}>{entry.job_name}</a> : entry.job || ""),
-  },
-  {
-    name: "amount", head: unit.value, isRight: true,
+    name: "about", head: words.columns.when,
     cell: (entry) => (
-      <span class={entry.direction}>
-        {sign(entry)}
-        {credits(Math.abs(entry.amount_microcredits))}
-      </span>
+      <>
+        {[timeShort(entry.at_ms), withOf(entry)].filter(Boolean).join(" · ")}
+        {entry.job > 0 && <> · <Job entry={entry} /></>}
+      </>
     ),
   },
 ];
@@ -106,7 +124,8 @@ function Entries({ owner, filter }: { owner: number; filter: Filter }) {
       {data?.sums && <Sums sums={data.sums} />}
       {data?.entries.length === 0 && <Empty icon="wallet" title={isFiltered(filter) ? words.noneSuch : words.none} />}
       {data && data.entries.length > 0 && (
-        <Table label={words.statement} columns={columns()} rows={data.entries} rowKey={(entry) => entry.id} />
+        <Table label={words.statement} columns={isPhone.value ? phoneColumns() : columns()} rows={data.entries}
+          rowKey={(entry) => entry.id} isTwoLined />
       )}
       {data?.hasMore && (
         <div class="row">

@@ -4,6 +4,7 @@ export const lend = {
   add: "Lend a machine",
   addTitle: "Add a machine",
   run: (when: string) => `Run this on the machine to lend, before ${when}; the code works once.`,
+  runHow: "The machine needs the program souk: copy this one file there from a machine that has it, or build it there from its source by make. --name NAME and --cores N may follow: what it is called here, and how many cores it lends at most.",
   command: "Command that lends the machine",
   waiting: "Waiting for the machine to arrive …",
   arrived: (name: string) => `${name} has arrived.`,
@@ -110,6 +111,9 @@ export const lend = {
     discard: "Discard changes",
     saved: "Saved. It holds at once; running leases keep their terms.",
     unsaved: "Not saved yet.",
+    amiss: "To save, first mend:",
+    estimateNever: "Nothing: no hour of the week is painted.",
+    estimateLater: "Known once what is marked above is right.",
     running: "Changes hold at once; running leases keep their terms.",
   },
   amounts: {

@@ -8,7 +8,7 @@ export const wallet = {
   statement: "Statement",
   views: { all: "All", paid: "Paid and received", held: "Set aside" },
   viewHints: {
-    all: "Every entry, the newest first.",
+    all: "Every entry, the newest first. ⇄ stays yours.",
     paid: "What made your balance larger or smaller.",
     held: "What was set aside for jobs and given back: it stays yours until work is paid from it.",
   },
@@ -27,6 +27,8 @@ export const wallet = {
   everyMachine: "every machine",
   numbered: (id: number) => `number ${id}`,
   sums: { held: "set aside in all", posted: "paid for work", fee: "market's fee", voided: "given back" },
+  insideSign: "⇄ ",
+  insideHint: "It stays yours.",
   withheldPart: (amount: string) => `${amount} withheld`,
   kinds: {
     grant: "granted",
