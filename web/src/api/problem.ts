@@ -14,8 +14,8 @@ export class Problem extends Error {
 }
 
 export class Unreachable extends Error {
-  constructor() {
-    super(common.unreachable);
+  constructor(words = common.unreachable) {
+    super(words);
   }
 }
 

@@ -1,6 +1,8 @@
 // What forms have in common: drafts that outlive a reload, and a submit that happens once.
 import { useCallback, useRef, useState } from "preact/hooks";
 import { newKey } from "../api/client";
+import { Unreachable } from "../api/problem";
+import { common } from "../text/en";
 
 export const PREFIX = "draft:";
 let round = 0; // of forgetting: what a form still says after that is not kept
@@ -91,7 +93,7 @@ export function useSubmit(act: (key: string) => Promise<unknown>, what = ""): Su
       key.current = { what, value: newKey() };
       return true;
     } catch (failure) {
-      setProblem(failure as Error);
+      setProblem(failure instanceof Unreachable ? new Unreachable(common.unreachableTyped) : (failure as Error));
       return false;
     } finally {
       under.current = false;

@@ -7,7 +7,7 @@ const figure = (text) => Number(text.replaceAll(",", ""));
 test("exact amounts lose no digit", () => {
   assert.equal(credits(10_000_000), "10.00");
   assert.equal(credits(10_000_126), "10.000126");
-  assert.equal(credits(-1), "-0.000001");
+  assert.equal(credits(-1), "−0.000001");
 });
 
 test("headlines are cut, never more than there is", () => {
@@ -17,7 +17,7 @@ test("headlines are cut, never more than there is", () => {
   assert.equal(creditsShort(1000), "0.001");
   assert.equal(creditsShort(9), "0.000009");
   assert.equal(creditsShort(1_999_999), "1.99");
-  assert.equal(creditsShort(-999_999), "-0.999");
+  assert.equal(creditsShort(-999_999), "−0.999");
   for (let amount = 1; amount < 3e12; amount = amount * 3 + 7) {
     assert.ok(figure(creditsShort(amount)) * 1e6 <= amount + 1e-3, String(amount));
     assert.ok(figure(creditsShort(amount)) * 1e6 > amount * 0.98, String(amount));

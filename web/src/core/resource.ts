@@ -4,7 +4,8 @@
 // a time. What no screen shows is read when one does, and shown as it was until then. A failed read keeps what is there.
 import { signal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { hearStale, type Topic } from "./live";
+import { Unreachable } from "../api/problem";
+import { connection, hearStale, type Topic } from "./live";
 
 export interface Resource<Value> {
   readonly data: Signal<Value | undefined>;
@@ -138,8 +139,10 @@ export function resourceOf<Key extends string | number, Value>(
   };
 }
 
-// What a screen shows: undefined until it is there first.
+// What a screen shows: undefined until it is there first. That the market is away stands once, above all screens.
 export function useResource<Value>(shown: Resource<Value>): { data: Value | undefined; problem: Error | null } {
   useEffect(() => shown.show(), [shown]);
-  return { data: shown.data.value, problem: shown.problem.value };
+  const problem = shown.problem.value;
+  const isSaid = problem instanceof Unreachable && connection.value === "reconnecting";
+  return { data: shown.data.value, problem: isSaid ? null : problem };
 }

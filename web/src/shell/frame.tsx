@@ -103,6 +103,7 @@ export function Frame() {
       <main id="content" tabIndex={-1}>
         {known.frozen && <Note tone="bad">{common.frozen(known.frozen, unit.value)}</Note>}
         {known.grant === "waiting" && <Note tone="warn">{common.grantWaits(unit.value)}</Note>}
+        {connection.value === "reconnecting" && <Note tone="warn">{common.waitingForMarket}</Note>}
         <Outlet isOperator={known.is_operator} />
       </main>
     </div>

@@ -65,7 +65,7 @@ const phoneColumns = (): readonly Column<Entry>[] => [
     cell: (entry) => (
       <>
         {[timeShort(entry.at_ms), withOf(entry)].filter(Boolean).join(" · ")}
-        {entry.job > 0 && <> · <Job entry={entry} /></>}
+        {entry.job > 0 && <> · {entry.job_name ? <Job entry={entry} /> : words.jobNumbered(entry.job)}</>}
       </>
     ),
   },

@@ -27,7 +27,8 @@ export const common = {
   copy: "Copy",
   copied: "Copied.",
   reload: "Load the page again",
-  unreachable: "The market cannot be reached. What you typed is kept; try again when it is back.",
+  unreachable: "The market cannot be reached; try again when it is back.",
+  unreachableTyped: "The market cannot be reached. What you typed is kept; try again when it is back.",
   waitingForMarket: "The market cannot be reached; trying again …",
   screenFailed: "This screen could not be loaded.",
   frozen: (reason: string, unit: string) =>

@@ -8,7 +8,7 @@ export const wallet = {
   statement: "Statement",
   views: { all: "All", paid: "Paid and received", held: "Set aside" },
   viewHints: {
-    all: "Every entry, the newest first. ⇄ stays yours.",
+    all: "Every entry, the newest first. ⇄ marks what stays yours.",
     paid: "What made your balance larger or smaller.",
     held: "What was set aside for jobs and given back: it stays yours until work is paid from it.",
   },
@@ -25,6 +25,7 @@ export const wallet = {
   everyJob: "every job",
   machine: "Machine",
   everyMachine: "every machine",
+  jobNumbered: (id: number) => `job ${id}`,
   numbered: (id: number) => `number ${id}`,
   sums: { held: "set aside in all", posted: "paid for work", fee: "market's fee", voided: "given back" },
   insideSign: "⇄ ",
