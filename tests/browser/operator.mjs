@@ -11,6 +11,10 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   page.on("request", (request) => (freezes += request.method() === "POST" && request.url().endsWith("/freeze") ? 1 : 0));
   const beside = (name, word) => page.waitForSelector(`.field:has(input[name='${name}']) [role=alert]:has-text('${word}')`);
   const row = (name) => `.accounts tbody tr:has(th:text-is('${name}'))`;
+  const undo = async () => {
+    await page.click(".market-settings button:has-text('Undo')");
+    await page.waitForSelector("text=Nothing is changed yet.");
+  };
   const change = () => page.click(".market-settings button[type=submit]");
 
   await page.goto(url);
@@ -82,7 +86,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await beside("fee_basis_points", "From 0 to 5.");
   await beside("silence_ms", "From 0.1 to 86400.");
   seen.askedWrong = await page.locator("dialog[open]").count();
-  await page.click(".market-settings button:has-text('Undo')");
+  await undo();
   // The market's own word, for what the page would not send.
   const put = "**/v1/settings";
   await page.route(put, (route) => route.continue(route.request().method() === "PUT" ? { postData: '{"fee_basis_points":501}' } : {}));
@@ -92,7 +96,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await beside("fee_basis_points", "must be from 0 to 500");
   await page.unroute(put);
   forgive();
-  await page.click(".market-settings button:has-text('Undo')");
+  await undo();
   await page.fill("input[name=fee_basis_points]", "2.25");
   await page.fill("input[name=grant_microcredits]", "12.5");
   await page.reload();
