@@ -57,7 +57,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   seen.explain = await page.locator(".explain").textContent();
   await look("job-waiting");
   await page.click("button:has-text('Cancel the job')");
-  await page.click("dialog button:has-text('Cancel') >> nth=0");
+  await page.click("dialog button:has-text('Keep running')");
   await until(() => !document.querySelector("dialog"));
   seen.afterNo = await page.locator("h1 .state").textContent();
   await page.click("button:has-text('Cancel the job')");

@@ -26,7 +26,9 @@ def test_a_built_in_model_is_trained_through_the_wizard(tmp_path):
             seen = walk.end()
         jobs = market.get("/v1/jobs", token).json["items"]
         sets = {one["name"]: one for one in market.get("/v1/datasets").json["items"]}
-    assert "whole number" in seen["beside"] and seen["count"].endswith("2")
+    assert seen["beside"].startswith("Epochs at most must be a whole number") and seen["count"].endswith("2")
+    takes = {name: any(line.startswith(f"{name}tables and images") for line in seen["models"]) for name in ("mlp", "logistic", "svm", "lenet5")}
+    assert takes == {"mlp": True, "logistic": True, "svm": True, "lenet5": False}
     assert any("train.epochs" in line for line in seen["mistakes"]) and len(seen["mistakes"]) == 2
     assert seen["typedAfterReload"] == ["clothes", "1", True]
     assert seen["hashes"] == [part["manifest"] for part in sets["fashion-mnist"]["parts"]]

@@ -26,6 +26,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.waitForSelector(".field:has(input[name=epochs]) [role=alert]");
   await page.waitForSelector(".field:has(input[name=name]) [role=alert]");
   seen.beside = await page.locator(".field:has(input[name=epochs]) [role=alert]").textContent();
+  seen.models = await page.locator("label.way:has(input[name=model])").allTextContents();
   seen.count = await page.locator(".steps a[aria-current] .count").textContent();
   await page.click(".steps a:has-text('Check')");
   await page.waitForSelector(".mistakes li");
@@ -75,6 +76,9 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await step("stop");
   await page.waitForSelector(".live.reconnecting");
   await page.fill("input[name=cost]", "2");
+  await page.click(".steps a:has-text('Check')");
+  await page.waitForSelector(".note.bad:has-text('The market cannot be reached')");
+  await page.click(".steps a:has-text('Machines')");
   await step("start");
   await page.waitForSelector(".live.live");
   await checked();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { credits, creditsCompact, creditsShort } from "./format.ts";
+import { cores, credits, creditsCompact, creditsShort, thousandths } from "./format.ts";
 
 const figure = (text) => Number(text.replaceAll(",", ""));
 
@@ -27,4 +27,12 @@ test("headlines are cut, never more than there is", () => {
 test("where there is little room three digits that count are left", () => {
   assert.equal(creditsCompact(99_999_990_000), "99,999.99");
   assert.equal(creditsCompact(1_239_999_000_000), "1.23M");
+});
+
+test("parts of a core are not rounded to what nobody lent", () => {
+  assert.equal(thousandths(250), "0.25");
+  assert.equal(thousandths(1500), "1.5");
+  assert.equal(thousandths(8000), "8");
+  assert.equal(cores(1000), "1 core");
+  assert.equal(cores(250), "0.25 cores");
 });

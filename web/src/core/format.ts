@@ -60,9 +60,13 @@ export function percent(share: number | null | undefined, digits = 1): string {
   return share === null || share === undefined ? NONE : `${written(figure(digits, digits), share * 100)} %`;
 }
 
+// Up to two digits after the point: 0.25, 1.5, 8.
+export function thousandths(milli: number): string {
+  return figure(0, 2).format(milli / 1000);
+}
+
 export function cores(milli: number): string {
-  const value = milli / 1000;
-  return common.cores(figure(0, 2).format(value), value === 1);
+  return common.cores(thousandths(milli), milli === 1000);
 }
 
 export function bytes(size: number): string {

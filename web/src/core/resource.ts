@@ -1,10 +1,11 @@
 // A resource: something read from the API that stays fresh while a screen shows it.
 //
 // Live events mark topics as stale; what is on the screen is then read again, at most once per `every_ms`, never twice at
-// a time. What no screen shows is read when one does, and shown as it was until then. A failed read keeps what is there.
+// a time. What no screen shows is read when one does, and shown as it was until then. A failed read keeps what is there
+// and is tried again, unless the market says that there is no such thing.
 import { signal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Unreachable } from "../api/problem";
+import { Problem, Unreachable } from "../api/problem";
 import { connection, hearStale, type Topic } from "./live";
 
 export interface Resource<Value> {
@@ -26,6 +27,7 @@ interface Registered {
   mark(topics: ReadonlySet<Topic>): void;
   clear(): void;
 }
+const isMissing = (failure: unknown) => failure instanceof Problem && failure.status === 404;
 const registered = new Map<Resource<unknown>, Registered>();
 
 hearStale((topics) => registered.forEach((each) => each.mark(topics)));
@@ -51,6 +53,7 @@ export function resource<Value>(read: () => Promise<Value>, topics: Topic[], opt
     const asked = round;
     isStale = false;
     begun_ms = performance.now();
+    let wait_ms = 0;
     try {
       const value = await read();
       if (asked !== round) return;
@@ -58,11 +61,13 @@ export function resource<Value>(read: () => Promise<Value>, topics: Topic[], opt
       problem.value = null;
     } catch (failure) {
       if (asked !== round) return;
+      // What is not there is asked for again when an event tells of it, or when it is shown anew.
+      wait_ms = isMissing(failure) && !isStale ? Infinity : RETRY_MS;
       problem.value = failure as Error;
       isStale = true;
     } finally {
       running = null;
-      if (isStale && shown > 0) later(problem.peek() ? RETRY_MS : 0);
+      if (isStale && shown > 0 && wait_ms < Infinity) later(wait_ms);
     }
   };
   const later = (least_ms: number) => {

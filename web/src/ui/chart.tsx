@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { colour, isDark } from "../core/theme";
+import { common } from "../text/en";
 
 export interface Series {
   label: string;
@@ -82,7 +83,7 @@ function options({ x, series, axes, height = 260 }: ChartProps, width: number): 
   };
 }
 
-export function Chart(props: ChartProps) {
+function Plot(props: ChartProps) {
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const dark = isDark.value;
@@ -103,4 +104,10 @@ export function Chart(props: ChartProps) {
   }, [dark, props.series.map((each) => each.label).join("|")]);
   useEffect(() => plot.current?.setData(data), [props.data]);
   return <div ref={holder} class="chart" role="img" aria-label={props.label} />;
+}
+
+export function Chart(props: ChartProps) {
+  const [places = [], ...lines] = props.data;
+  const seen = places.filter((_place, at) => lines.some((line) => (line[at] ?? null) !== null));
+  return seen.length < 2 ? <p class="faint">{common.shortCurve}</p> : <Plot {...props} />;
 }

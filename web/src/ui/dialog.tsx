@@ -33,6 +33,7 @@ interface Question {
   title: string;
   body?: ComponentChildren;
   action: string;
+  keep?: string; // the other button, where "Cancel" could be taken for the action
   isDanger?: boolean;
 }
 
@@ -61,7 +62,7 @@ export function Questions() {
       onClose={() => question.answer(false)}
       actions={
         <>
-          <Button onClick={() => question.answer(false)}>{common.cancel}</Button>
+          <Button onClick={() => question.answer(false)}>{question.keep ?? common.cancel}</Button>
           <Button kind={question.isDanger ? "danger" : "primary"} onClick={() => question.answer(true)}>
             {question.action}
           </Button>

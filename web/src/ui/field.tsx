@@ -15,6 +15,10 @@ interface Tied {
   "aria-invalid": true | undefined;
 }
 
+// The market says of a field what is wrong without naming it ("is missing"): its label does.
+export const withSubject = (label: string, error: string) =>
+  /^(is|are|has|needs|must|goes)\b/.test(error) ? `${label} ${error}` : error;
+
 function Frame({ label, hint, error, children }: Shared & { children: (tied: Tied) => ComponentChildren }) {
   const id = useId();
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ") || undefined;
@@ -25,7 +29,7 @@ function Frame({ label, hint, error, children }: Shared & { children: (tied: Tie
       {hint && <small id={`${id}-hint`}>{hint}</small>}
       {error && (
         <small id={`${id}-error`} class="error" role="alert">
-          {error}
+          {withSubject(label, error)}
         </small>
       )}
     </div>

@@ -1,5 +1,6 @@
 // What this account earns and pays now, from its own statement and its running leases.
 import { get, type Schemas } from "../../api/client";
+import { marketNow } from "../../core/clock";
 import { resource } from "../../core/resource";
 import type { Entry, Machine } from "../../core/store";
 import { progress } from "../jobs/progress";
@@ -82,7 +83,7 @@ async function readCosts(): Promise<Costs> {
   const details = await Promise.all(running.items.map((job) => get("/v1/jobs/{id}", { path: { id: job.id } })));
   const byJob = new Map(details.map((job): [number, Running] => [job.id, {
     hourly_microcredits: sumOf(job.leases.map((lease) => hourly(lease, lease.posted_microcredits))),
-    share: progress(job, Date.now()),
+    share: progress(job, marketNow()),
   }]));
   const total = sumOf([...byJob.values()].map((each) => each.hourly_microcredits));
   return { hourly_microcredits: total, isBilled: total > 0, isWhole: running.next_cursor === null, byJob };

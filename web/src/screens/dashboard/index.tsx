@@ -1,5 +1,5 @@
 // What one wants to know first: the balance, what machines earn and jobs cost now, what happened last.
-import { cores, creditsShort, duration, number, percent } from "../../core/format";
+import { cores, creditsShort, duration, percent, thousandths } from "../../core/format";
 import { useResource } from "../../core/resource";
 import { link } from "../../core/router";
 import { account, hasEnded, jobs, unit, type Account, type Job, type Machine } from "../../core/store";
@@ -50,7 +50,7 @@ function Balance({ known }: { known: Account }) {
 
 function MachineLine({ machine, rate }: { machine: Machine; rate: number | undefined }) {
   const offered = machine.offer.cores_milli;
-  const told = words.leasedOf(number(machine.leased_cores_milli / 1000, 1), cores(offered));
+  const told = words.leasedOf(thousandths(machine.leased_cores_milli), cores(offered));
   return (
     <li>
       <div class="row">

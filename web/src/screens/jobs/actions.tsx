@@ -56,7 +56,7 @@ function ExtendDialog({ job, onClose }: { job: Detail; onClose: () => void }) {
 export function Actions({ job }: { job: Detail }) {
   const [isExtending, setExtending] = useState(false);
   const cancel = async () => {
-    const isSure = await ask({ title: words.cancelAsk(job.name), body: words.cancelBody, action: words.cancel, isDanger: true });
+    const isSure = await ask({ title: words.cancelAsk(job.name), body: words.cancelBody, action: words.cancel, keep: words.keep, isDanger: true });
     if (!isSure) return;
     await post("/v1/jobs/{id}/cancel", { path: { id: job.id } });
     tell(words.cancelled);

@@ -41,13 +41,14 @@ export function Curve({ points, isOfNumbers }: CurveProps) {
   );
   const throughput = useMemo(() => [elapsed, rates(points)], [points]);
   const last = points.at(-1);
-  const seconds = Math.round((last?.elapsed_ms ?? 0) / 1000);
+  if (!last) return <p class="faint">{words.curve.empty}</p>;
+  const seconds = Math.round(last.elapsed_ms / 1000);
   const rate = throughput[1]?.at(-1);
   const least = isOfNumbers ? -Infinity : 0;
   return (
     <>
       <Chart
-        label={last ? words.curve.label((last.loss !== null ? short(last.loss) : null) ?? words.curve.unknown, seconds) : words.curve.empty}
+        label={words.curve.label(last.loss !== null ? short(last.loss) : words.curve.unknown, seconds)}
         x={x}
         series={[
           { label: words.figures.loss, token: "--accent", scale: "loss", value: (value) => number(value, 4) },
@@ -67,7 +68,7 @@ export function Curve({ points, isOfNumbers }: CurveProps) {
       />
       <div class="throughput">
         <Chart
-          label={last ? words.curve.throughputLabel(number(rate), seconds) : words.curve.empty}
+          label={words.curve.throughputLabel(number(rate), seconds)}
           x={x}
           series={[{ label: words.curve.throughput, token: "--blue", scale: "rate", fill: true, value: (value) => number(value) }]}
           axes={[{ scale: "rate", values: (value) => compact.format(value), range: (_low, high) => [0, Math.max(1, high * 1.1)] }]}

@@ -1,6 +1,7 @@
 // One job: its figures, and under tabs its curves and lanes, who works for it, logs, bill and what it left.
 import { useEffect, useMemo } from "preact/hooks";
 import type { Schemas } from "../../api/client";
+import { useMarketNow } from "../../core/clock";
 import { credits, duration, number, percent, short, time } from "../../core/format";
 import { hear } from "../../core/live";
 import { heldLeases } from "../../core/machine";
@@ -30,7 +31,7 @@ const tabs = ["overview", "workers", "logs", "bill", "results"] as const;
 type Tab = (typeof tabs)[number];
 
 function JobFigures({ job }: { job: Detail }) {
-  const now_ms = Date.now();
+  const now_ms = useMarketNow(job.started_ms > 0 && !hasEnded(job));
   const share = progress(job, now_ms);
   const epochs = epochsDone(job);
   const wanted = epochsWanted(job);

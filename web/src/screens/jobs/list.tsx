@@ -1,5 +1,6 @@
 // The account's jobs, newest first, a page at a time.
 import { get, type Schemas } from "../../api/client";
+import { marketNow } from "../../core/clock";
 import { credits, percent, time } from "../../core/format";
 import { resourceOf, useResource } from "../../core/resource";
 import { link, setQuery } from "../../core/router";
@@ -39,7 +40,7 @@ async function read(key: string): Promise<Shown> {
 const listOf = resourceOf(read, ["jobs"], { every_ms: 1000 });
 
 function Progress({ job }: { job: Listed }) {
-  const share = job.detail ? progress(job.detail, Date.now()) : null;
+  const share = job.detail ? progress(job.detail, marketNow()) : null;
   return share === null ? null : <Bar share={share} label={words.progress(percent(share, 0))} />;
 }
 

@@ -1,5 +1,5 @@
 // The machines this account lends: adding one, what each does and earns, and all of one under #/lend/ID.
-import { bytes, cores, credits, number } from "../../core/format";
+import { bytes, cores, credits, number, thousandths } from "../../core/format";
 import { machineState } from "../../core/machine";
 import { usePauses } from "../../core/pauses";
 import { useResource } from "../../core/resource";
@@ -22,7 +22,7 @@ const columns = (): readonly Column<Machine>[] => [
   { name: "state", head: words.columns.state, sort: machineState, cell: (machine) => <MachineState machine={machine} /> },
   {
     name: "leased", head: words.columns.leased, sort: (machine) => machine.leased_cores_milli,
-    cell: (machine) => words.of(number(machine.leased_cores_milli / 1000, 1), cores(machine.offer.cores_milli)),
+    cell: (machine) => words.of(thousandths(machine.leased_cores_milli), cores(machine.offer.cores_milli)),
   },
   { name: "memory", head: words.columns.memory, isWideOnly: true, cell: (machine) => bytes(machine.free.ram_bytes) },
   {

@@ -1,7 +1,7 @@
 // One machine of this account: what it does now, what it lends and to whom, what it earned, how it is thought of.
 import { useState } from "preact/hooks";
 import { post, remove } from "../../api/client";
-import { bytes, cores, creditsShort, number, percent } from "../../core/format";
+import { bytes, cores, creditsShort, number, percent, thousandths } from "../../core/format";
 import { usePauses } from "../../core/pauses";
 import { useResource } from "../../core/resource";
 import { link } from "../../core/router";
@@ -35,9 +35,9 @@ function Now({ machine }: { machine: Machine }) {
   return (
     <Figures isCard>
       <Figure label={words.earnedAll} value={creditsShort(machine.earned_microcredits)} unit={unit.value} />
-      <Figure label={words.leasedNow} value={words.of(number(machine.leased_cores_milli / 1000, 1), number(offer.cores_milli / 1000, 1))} unit={words.coresLent}
+      <Figure label={words.leasedNow} value={words.of(thousandths(machine.leased_cores_milli), thousandths(offer.cores_milli))} unit={words.coresLent}
         note={words.leaseCount(machine.lease_count)} />
-      <Figure label={words.load} value={load_milli === undefined ? "–" : number(load_milli / 1000, 2)} unit={words.coresBusy}
+      <Figure label={words.load} value={load_milli === undefined ? "–" : thousandths(load_milli)} unit={words.coresBusy}
         note={words.loadNote} />
       <Figure label={words.temperature} value={temperature ? `${number(temperature)} °C` : "–"}
         note={live && !temperature ? words.noSensor : powerWords(live)} />

@@ -1,6 +1,6 @@
 // The table of all machines; of ten thousand only those in sight are drawn. The address keeps filters and order.
 import { useMemo } from "preact/hooks";
-import { bytes, credits, number } from "../../core/format";
+import { bytes, credits, number, thousandths } from "../../core/format";
 import { machineState } from "../../core/machine";
 import { useResource } from "../../core/resource";
 import { link, setQuery } from "../../core/router";
@@ -39,7 +39,7 @@ const columns = (spare: Spare): readonly Column<Machine>[] => [
     name: "free", head: words.columns.free, sort: (machine) => machine.free.cores_milli,
     cell: (machine) => (
       <>
-        {number(machine.free.cores_milli / 1000, 1)} <span class="faint">{words.of(number(machine.offer.cores_milli / 1000, 1))}</span>
+        {thousandths(machine.free.cores_milli)} <span class="faint">{words.of(thousandths(machine.offer.cores_milli))}</span>
       </>
     ),
   },
@@ -88,7 +88,7 @@ const rttWords = (machine: Machine) => words.ms(number(rtt(machine) / 1000, rtt(
 function facts(machine: Machine): string {
   const gpus_milli = machine.offer.gpus_milli ?? 0;
   return [
-    words.coresFree(number(machine.free.cores_milli / 1000, 1), number(machine.offer.cores_milli / 1000, 1)),
+    words.coresFree(thousandths(machine.free.cores_milli), thousandths(machine.offer.cores_milli)),
     bytes(machine.free.ram_bytes),
     gpus_milli > 0 && words.gpuCount(gpus_milli / 1000),
     `× ${number(machine.probe.speed_weight_milli / 1000, 2)}`,

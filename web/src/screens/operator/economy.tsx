@@ -1,6 +1,6 @@
 // How the economy is: who is there, what is given out, what is lent.
 import { get, type Schemas } from "../../api/client";
-import { credits, number, percent } from "../../core/format";
+import { credits, number, percent, thousandths } from "../../core/format";
 import { resource, useResource } from "../../core/resource";
 import { unit } from "../../core/store";
 import { operator as words } from "../../text/en";
@@ -12,8 +12,8 @@ const economy = resource(() => get("/v1/market"), ["machines", "jobs"], { every_
 
 const columns: readonly Column<Lent>[] = [
   { name: "resource", head: words.resourceColumns.resource, isRowHead: true, cell: (lent) => words.resourceNames[lent.resource] },
-  { name: "lent", head: words.resourceColumns.lent, isRight: true, cell: (lent) => number(lent.lent_milli / 1000, 1) },
-  { name: "leased", head: words.resourceColumns.leased, isRight: true, cell: (lent) => number(lent.leased_milli / 1000, 1) },
+  { name: "lent", head: words.resourceColumns.lent, isRight: true, cell: (lent) => thousandths(lent.lent_milli) },
+  { name: "leased", head: words.resourceColumns.leased, isRight: true, cell: (lent) => thousandths(lent.leased_milli) },
   { name: "largest", head: words.resourceColumns.largest, isRight: true,
     cell: (lent) => percent(lent.largest_lender_basis_points / 10_000) },
 ];

@@ -48,7 +48,7 @@ function Files({ draft, change }: StepProps) {
       <Sending of={codeSender} />
       {draft.code && !codeSender.isBusy.value && (
         <p class="row sent">
-          <span>{words.sent(draft.code.name || words.sentBefore, bytes(draft.code.bytes))}</span>
+          <span>{draft.code.name ? words.sent(draft.code.name, bytes(draft.code.bytes)) : words.sentBefore(bytes(draft.code.bytes))}</span>
           <Button kind="link" onClick={() => change({ code: null })}>{words.forget}</Button>
         </p>
       )}

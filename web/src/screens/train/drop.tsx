@@ -1,5 +1,6 @@
 // A place to drop files and folders onto, with buttons for those who have no mouse to drag with.
 import { useId, useState } from "preact/hooks";
+import { withSubject } from "../../ui/field";
 
 export interface Picked {
   path: string; // within the folder that was chosen
@@ -89,7 +90,7 @@ export function Drop({ label, words, choose, chooseFolder, hint, error, isDisabl
         {chooseFolder && button(chooseFolder, true)}
       </div>
       {hint && <small id={`${id}-hint`}>{hint}</small>}
-      {error && <small id={`${id}-error`} class="error" role="alert">{error}</small>}
+      {error && <small id={`${id}-error`} class="error" role="alert">{withSubject(label, error)}</small>}
     </div>
   );
 }

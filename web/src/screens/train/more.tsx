@@ -1,7 +1,7 @@
 // The fields of the job file that few need, by its schema: what a later version knows stands here by itself.
 import { useState } from "preact/hooks";
 import { train } from "../../text/en";
-import { Field, Select, Toggle } from "../../ui/field";
+import { Field, Select, Toggle, withSubject } from "../../ui/field";
 import { isOffered, type Group } from "./draft";
 import type { StepProps } from "./index";
 import { isPlain, isSwitch, useSchema, type Node } from "./schema";
@@ -27,7 +27,7 @@ function One({ path, node, draft, change, wrong }: StepProps & { path: string; n
       <div class="field">
         <Toggle label={shared.label} isOn={(typed || usual) === "true"} onValue={(isOn) => set(String(isOn) === (usual || "false") ? "" : String(isOn))} />
         <small>{shared.hint}</small>
-        {shared.error && <small class="error" role="alert">{shared.error}</small>}
+        {shared.error && <small class="error" role="alert">{withSubject(shared.label, shared.error)}</small>}
       </div>
     );
   if (node.enum)

@@ -112,12 +112,13 @@ export function OwnFiles(props: StepProps) {
     change({ file: packed.name, look, raw: null, sent: null, more: look.columns.includes(label) ? { ...more, "train.label": label } : more });
   });
   const problem = dataSender.problem.value?.message;
+  const lacking = wrong("train.data") || wrong("train.test");
   return (
     <Card>
       {isPeer && <p class="faint">{words.testHint}</p>}
       <Drop label={isPeer ? words.test : words.file} words={words.drop} choose={words.choose} chooseFolder={words.chooseFolder} hint={words.fileHint}
         isDisabled={dataSender.isBusy.value} onPicked={choose} onFailure={(failure) => { dataSender.problem.value = failure; }}
-        error={problem || (isHere || isSent(draft) ? "" : wrong("train.data") || wrong("train.test"))} />
+        error={problem || (isHere || isSent(draft) ? "" : lacking === "is missing" ? words.noFile : lacking)} />
       {isHere && <p><strong>{words.chosen(draft.file.slice(0, 100), bytes(size))}</strong></p>}
       {isHere && draft.look && <Preview look={draft.look} />}
       {(isHere || draft.sent) && <ReadingFields {...props} look={isHere ? draft.look : null} />}

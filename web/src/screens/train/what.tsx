@@ -26,6 +26,10 @@ const layersOf = (model: Model): Layer[] =>
 
 const layerWords = ({ type, values }: Layer) => [type, values.outputs].filter(Boolean).join(" ");
 
+// What begins with a dense layer takes numbers in any shape, whatever it is best known for.
+const takesOf = (model: Model) =>
+  model.takes === "images" && layersOf(model)[0]?.type === "dense" ? words.takesAny : words.takes[model.takes] ?? model.takes;
+
 function Models({ draft, change, wrong }: StepProps) {
   const { data, problem } = useResource(models);
   const chosen = data?.items.find((model) => model.name === draft.model);
@@ -36,7 +40,7 @@ function Models({ draft, change, wrong }: StepProps) {
       <Ways label={words.models} name="model" isNarrow value={draft.model} onValue={(model) => change({ model, loss: "" })}
         ways={data.items.map((model) => ({
           value: model.name, label: model.name,
-          hint: <>{words.takes[model.takes] ?? model.takes}<br />{words.parameters(number(model.parameters))}</>,
+          hint: <>{takesOf(model)}<br />{words.parameters(number(model.parameters))}</>,
         }))} />
       {wrong("train.model") && <Note tone="bad">{wrong("train.model")}</Note>}
       {chosen && (

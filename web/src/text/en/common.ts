@@ -35,6 +35,7 @@ export const common = {
     `The operator has frozen this account: ${reason}. Its ${unit} stay; what runs is settled.`,
   grantWaits: (unit: string) =>
     `Your first ${unit} come on one of the next days: today's are given out, or another account of this network got some.`,
+  shortCurve: "Too short for a curve.",
   nothingThere: "There is nothing at this address.",
   cores: (count: string, isOne: boolean) => `${count} ${isOne ? "core" : "cores"}`,
   perHour: (unit: string) => `${unit} per hour`,

@@ -29,6 +29,7 @@ export const jobs = {
   tabs: { label: "Parts of the job", overview: "Overview", workers: "Workers", logs: "Logs", bill: "Bill", results: "Results" },
   actions: "Actions",
   cancel: "Cancel the job",
+  keep: "Keep running",
   cancelAsk: (name: string) => `Cancel “${name}”?`,
   cancelBody: "What was used is paid, the rest is given back.",
   cancelled: "The job is cancelled.",
