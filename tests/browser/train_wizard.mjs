@@ -77,7 +77,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.waitForSelector(".live.reconnecting");
   await page.fill("input[name=cost]", "2");
   await page.click(".steps a:has-text('Check')");
-  await page.waitForSelector(".note.bad:has-text('The market cannot be reached')");
+  await page.waitForSelector(".note:has-text('The market cannot be reached')");
   await page.click(".steps a:has-text('Machines')");
   await step("start");
   await page.waitForSelector(".live.live");

@@ -1,9 +1,8 @@
 // The last step: what is wrong and where, what it costs, the job file; and the submission, once.
 import { newKey, post, type Schemas } from "../../api/client";
-import { Problem, Unreachable } from "../../api/problem";
+import { Problem } from "../../api/problem";
 import { useSubmit } from "../../core/form";
 import { creditsShort, duration, relative, timeShort } from "../../core/format";
-import { connection } from "../../core/live";
 import { go, link } from "../../core/router";
 import { account, jobs, unit } from "../../core/store";
 import { train } from "../../text/en";
@@ -102,8 +101,7 @@ function needWords(check: Check, isCatalogue: boolean): string {
 
 export function Review(props: StepProps) {
   const { draft, change, checking, text, done } = props;
-  const { check, isFresh, mistakes } = checking;
-  const problem = checking.problem ?? (connection.value === "reconnecting" ? new Unreachable() : null);
+  const { check, isFresh, mistakes, problem } = checking;
   const act = async () => {
     // Kept with the draft: after a reload the same job is still submitted once.
     const key = draft.keyOf === text && draft.key ? draft.key : newKey();
