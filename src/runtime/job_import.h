@@ -9,6 +9,9 @@
 #include "runtime/job_spec.h"
 #include "train/import_parts.h"
 
+/* Where the market's reader finds its job and leaves what it made, inside its sandbox. */
+#define JOB_IMPORT_FOLDER "/import"
+
 /* What the market is told of a path: its last name; a folder keeps the slash behind it. */
 struct text job_data_name(struct text path);
 

@@ -23,5 +23,6 @@ MUST_CHECK int confine_to_sockets(const struct confine_options *options, struct 
 
 /* The same for one that resolves names, loads libraries and trusts certificates: it can read where
  * those are, and nothing else; it writes only what it has open, unless the options say so, and may
- * use any socket. */
+ * use any socket. Where the kernel has no Landlock, only its user's rights say what it may read and
+ * write. */
 MUST_CHECK int confine_to_network(const struct confine_options *options, struct error *error);

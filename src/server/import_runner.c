@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "runtime/job_import.h"
 #include "sandbox/folder.h"
 #include "sandbox/sandbox.h"
 
@@ -144,9 +145,9 @@ static int start(struct runner *runner, struct sandbox_host *host, struct sandbo
     AUTO_FD int words_fd = -1;
     if (open_words(runner, &words_fd, error) < 0)
         return -1;
-    static const char *const environment[] = {"TMPDIR=/work/tmp", NULL};
+    static const char *const environment[] = {"TMPDIR=" JOB_IMPORT_FOLDER "/tmp", NULL};
     const struct sandbox_mount mounts[] = {{runner->data, "/data", .is_writable = false},
-                                           {runner->work, "/work", .is_writable = true}};
+                                           {runner->work, JOB_IMPORT_FOLDER, .is_writable = true}};
     const struct sandbox_options options = {.name = "import",
                                             .argv = runner->argv,
                                             .environment = environment,

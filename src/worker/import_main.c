@@ -1,10 +1,10 @@
 /*
  * Inside a sandbox of its own: reads a borrower's file or folder as its job says.
  *
- *     /data/NAME       what was sent, read-only
- *     /work/job.json   the job: runtime/job_spec.h
- *     /work/out        what becomes of it: the parts of a data set by the names of their inputs,
- *                      and job.json, what a lease carries of the job, with the shape filled in
+ *     /data/NAME         what was sent, read-only
+ *     /import/job.json   the job: runtime/job_spec.h
+ *     /import/out        what becomes of it: the parts of a data set by the names of their inputs,
+ *                        and job.json, what a lease carries of the job, with the shape filled in
  *
  * Or only looks at the beginning of /data/NAME, and says on standard output what it is like.
  */
@@ -36,7 +36,7 @@ static int make_folder(const char *path, struct error *error)
 
 static int write_out(struct arena *arena, const char *name, struct text bytes, struct error *error)
 {
-    const char *path = arena_format(arena, "/work/out/%s", name);
+    const char *path = arena_format(arena, JOB_IMPORT_FOLDER "/out/%s", name);
     AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return error_set_errno(error, errno, "make \"%s\"", path);
@@ -96,9 +96,9 @@ static int unpack(struct arena *arena, const char *name, const struct archive_li
     AUTO_FD int fd = open(source, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(error, errno, "open \"%s\"", name);
-    if (make_folder("/work/files", error) < 0)
+    if (make_folder(JOB_IMPORT_FOLDER "/files", error) < 0)
         return -1;
-    if (chdir("/work/files") < 0 || mkdir(folder, 0755) < 0 || chdir(folder) < 0)
+    if (chdir(JOB_IMPORT_FOLDER "/files") < 0 || mkdir(folder, 0755) < 0 || chdir(folder) < 0)
         return error_set_errno(error, errno, "make a folder for \"%s\"", name);
     if (archive_unpack(fd, limits, &summary, error) < 0)
         return error_wrap(error, "\"%s\"", name);
@@ -114,7 +114,7 @@ static int read_job(struct arena *arena, struct job_spec *out_spec, struct error
 {
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
-    if (file_read("/work/job.json", &json, error) < 0 ||
+    if (file_read(JOB_IMPORT_FOLDER "/job.json", &json, error) < 0 ||
         job_spec_read(arena, buffer_text(&json), out_spec, error) < 0)
         return -1;
     /* How large its workers are is not known yet; the job is checked for that when it comes. */
@@ -146,8 +146,8 @@ static int import_file(struct arena *arena, const char *name, bool is_folder,
     struct job_spec spec;
     struct import_parts parts;
     const char *path = name;
-    if (read_job(arena, &spec, error) < 0 || make_folder("/work/out", error) < 0 ||
-        make_folder("/work/tmp", error) < 0)
+    if (read_job(arena, &spec, error) < 0 || make_folder(JOB_IMPORT_FOLDER "/out", error) < 0 ||
+        make_folder(JOB_IMPORT_FOLDER "/tmp", error) < 0)
         return -1;
     if (chdir("/data") < 0)
         return error_set_errno(error, errno, "open \"/data\"");
