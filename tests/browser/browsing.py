@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -47,6 +48,15 @@ class Walk:
     def answer(self, line="done"):
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
+
+    def restart(self, market, by=signal.SIGINT):
+        """What a walk asks for by "stop" and, when it has seen that the market is away, "start"."""
+        self.expect("stop")
+        market.stop(by)
+        self.answer()
+        self.expect("start")
+        market.start()
+        self.answer()
 
     def end(self, timeout=180):
         out, errors = self.process.communicate(timeout=timeout)

@@ -78,12 +78,7 @@ def test_jobs_from_waiting_to_the_bill(tmp_path):
             job = answer.json["id"]
             wait_for("the first step", lambda: market.get(f"/v1/jobs/{job}", token).json["first_step_ms"])
             walk.answer(job)
-            walk.expect("stop")
-            market.stop(signal.SIGTERM)
-            walk.answer()
-            walk.expect("start")
-            market.start()
-            walk.answer()
+            walk.restart(market, signal.SIGTERM)
             walk.expect("extended")
             until_ms = max(lease["expires_ms"] for lease in market.get(f"/v1/jobs/{job}", token).json["leases"])
             walk.answer()

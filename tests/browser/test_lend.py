@@ -31,12 +31,7 @@ def test_a_lender_adds_sets_and_pauses_a_machine(tmp_path):
             words = shlex.split(walk.process.stdout.readline())
             lender = Lent(words, tmp_path / "heron")
             walk.answer()
-            walk.expect("stop")
-            market.stop()
-            walk.answer()
-            walk.expect("start")
-            market.start()
-            walk.answer()
+            walk.restart(market)
             walk.expect("saved")
             machine = market.get("/v1/machines?mine=true", token).json["items"][0]["id"]
             saved = offer_of(market, token, machine)

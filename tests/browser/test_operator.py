@@ -17,12 +17,7 @@ def test_the_operator_freezes_invites_and_sets(tmp_path):
         with Walk("operator.mjs", code["url"], screens(tmp_path)) as walk:
             walk.expect("frozen")
             walk.answer(market.get("/v1/account", ada).json["frozen"])
-            walk.expect("stop")
-            market.stop()
-            walk.answer()
-            walk.expect("start")
-            market.start()
-            walk.answer()
+            walk.restart(market)
             seen = walk.end()
         after = market.get("/v1/settings", operator).json
         free = market.get("/v1/account", ada).json["frozen"]

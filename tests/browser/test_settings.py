@@ -25,12 +25,7 @@ def test_password_tokens_sessions_and_the_end(tmp_path):
                 walk.answer()
                 walk.expect("ended")
                 walk.answer(str(market.get("/v1/account", other).status))
-            walk.expect("stop")
-            market.stop()
-            walk.answer()
-            walk.expect("start")
-            market.start()
-            walk.answer()
+            walk.restart(market)
             seen = walk.end()
         gone = market.get("/v1/accounts?name=ada", market.operator_token()).json["items"]
         refused = market.get("/v1/account", first).status

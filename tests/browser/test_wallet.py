@@ -22,12 +22,7 @@ def test_statement_csv_and_a_gift(tmp_path):
         paid = [entry for entry in entries if entry["kind"] == "post"]
         code = market.post("/v1/account/page-codes", {}, lender_token).json
         with Walk("wallet.mjs", code["url"], screens(tmp_path), job) as walk:
-            walk.expect("stop")
-            market.stop()
-            walk.answer()
-            walk.expect("start")
-            market.start()
-            walk.answer()
+            walk.restart(market)
             seen = walk.end()
         after = market.get("/v1/account", token).json["available_microcredits"]
         given = market.get("/v1/account/entries?kind=transfer", token).json["items"]

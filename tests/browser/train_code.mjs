@@ -4,41 +4,18 @@
 //   node train_code.mjs URL_WITH_CODE SCREENSHOT_FOLDER ARCHIVE PROJECT
 import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
+import { wizard } from "./wizard.mjs";
 
 const [url, folder, archive, project] = process.argv.slice(2);
 const { origin } = new URL(url);
 
 await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush }) => {
-  const to = async (name) => {
-    await page.click(`.steps a:has-text('${name}')`);
-    await page.waitForSelector(`.steps a[aria-current=step]:has-text('${name}')`);
-  };
-  const anew = async () => {
-    await page.goto(`${origin}/#/train`);
-    await page.waitForSelector("input[name=name]");
-    await page.click("label.way:has(input[value=code])");
-  };
-  const small = async (workers) => {
-    await to("Machines");
-    await page.fill("input[name=workers]", workers);
-    await page.fill("input[name=cpus]", "0.1");
-    await page.fill("input[name=memory]", "0.2");
-    await page.fill("input[name=longest]", "5m");
-  };
-  const submit = async () => {
-    await to("Check");
-    await page.waitForSelector("button:has-text('Submit the job'):not([disabled])");
-    await page.click("button:has-text('Submit the job')");
-    await until(() => /^#\/jobs\/\d+/.test(location.hash));
-    const job = Number(/\d+/.exec(new URL(page.url()).hash)[0]);
-    await page.waitForSelector(".state.succeeded, .state.failed", { timeout: 120_000 });
-    return job;
-  };
+  const { to, anew, small, submit } = wizard({ page, until }, origin);
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
 
   // An archive, which of its files is run, and what is missing among them.
-  await anew();
+  await anew("code");
   await page.waitForSelector(".field:has(textarea[name=run]) [role=alert]");
   await page.locator("input[type=file]").first().setInputFiles({ name: "cut.zip", mimeType: "application/zip", buffer: readFileSync(archive).subarray(0, -30) });
   await page.waitForSelector(".drop [role=alert]:has-text('damaged')");
@@ -63,7 +40,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   seen.command = await submit();
 
   // A folder for torch: the market goes away when the third part of it is sent, and comes back.
-  await anew();
+  await anew("code");
   await page.waitForSelector("input[name=runtime]");
   seen.runtimes = await page.locator("input[name=runtime]").evaluateAll((all) => all.map((each) => each.value));
   await page.click("label.way:has(input[value=tensorflow])");

@@ -4,19 +4,15 @@
 //   node train_formats.mjs URL_WITH_CODE SCREENSHOT_FOLDER DATA ADDRESS_OF_DATA SHA256_OF_SPARSE
 import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
+import { wizard } from "./wizard.mjs";
 
 const [url, folder, data, web, sha256] = process.argv.slice(2);
 const { origin } = new URL(url);
 
 await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush }) => {
-  const to = async (name) => {
-    await page.click(`.steps a:has-text('${name}')`);
-    await page.waitForSelector(`.steps a[aria-current=step]:has-text('${name}')`);
-  };
+  const { to, anew, small, submit } = wizard({ page, until }, origin);
   const begin = async (model, epochs, source = "upload") => {
-    await page.goto(`${origin}/#/train`);
-    await page.waitForSelector("input[name=name]");
-    await page.click(`label.way:has(input[value='${model}'])`);
+    await anew(model);
     await page.fill("input[name=epochs]", epochs);
     await to("Data");
     await page.click(`label.way:has(input[value=${source}])`);
@@ -29,19 +25,6 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
     await page.click(".card > button.primary");
     await page.waitForSelector(".sent:has-text('records')");
     return page.locator(".sent").textContent();
-  };
-  const submit = async () => {
-    await to("Machines");
-    await page.fill("input[name=cpus]", "0.1");
-    await page.fill("input[name=memory]", "0.2");
-    await page.fill("input[name=longest]", "5m");
-    await to("Check");
-    await page.waitForSelector("button:has-text('Submit the job'):not([disabled])");
-    await page.click("button:has-text('Submit the job')");
-    await until(() => /^#\/jobs\/\d+/.test(location.hash));
-    const job = Number(/\d+/.exec(new URL(page.url()).hash)[0]);
-    await page.waitForSelector(".state.succeeded, .state.failed", { timeout: 120_000 });
-    return job;
   };
   seen.asked = seen.chunks = 0;
   page.on("request", (request) => {
@@ -68,6 +51,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await page.waitForSelector(".live.live");
   seen.askedOfSparse = seen.asked;
   forgive();
+  await small();
   seen.sparse = await submit();
 
   // Arrays, read again in another way without being sent again.
@@ -96,6 +80,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   const asked = seen.asked;
   await read();
   seen.askedAgain = seen.asked - asked;
+  await small();
   seen.arrays = await submit();
 
   // A folder of images, and the same as a zip file.
@@ -105,6 +90,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   seen.imagesRead = await read();
   await hush();
   await look("train-images");
+  await small();
   seen.images = await submit();
   // What was sent is gone: it is sent once more.
   await begin("logistic", "30");
@@ -160,5 +146,6 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await page.waitForSelector(".field:has(input[name=sha256]) [role=alert]");
   await page.fill("input[name=sha256]", sha256);
   seen.fetchedRead = await read();
+  await small();
   seen.fetched = await submit();
 });

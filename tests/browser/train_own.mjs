@@ -4,34 +4,13 @@
 //   node train_own.mjs URL_WITH_CODE SCREENSHOT_FOLDER TABLE HOMES
 import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
+import { wizard } from "./wizard.mjs";
 
 const [url, folder, table, homes] = process.argv.slice(2);
 const { origin } = new URL(url);
 
 await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
-  const to = async (name) => {
-    await page.click(`.steps a:has-text('${name}')`);
-    await page.waitForSelector(`.steps a[aria-current=step]:has-text('${name}')`);
-  };
-  const small = async () => {
-    await to("Machines");
-    await page.fill("input[name=cpus]", "0.1");
-    await page.fill("input[name=memory]", "0.2");
-    await page.fill("input[name=longest]", "5m");
-  };
-  const submit = async () => {
-    await to("Check");
-    await page.waitForSelector("button:has-text('Submit the job'):not([disabled])");
-    await page.click("button:has-text('Submit the job')");
-    await until(() => /^#\/jobs\/\d+/.test(location.hash));
-    const job = Number(/\d+/.exec(new URL(page.url()).hash)[0]);
-    await page.waitForSelector(".state.succeeded, .state.failed", { timeout: 120_000 });
-    return job;
-  };
-  const anew = async () => {
-    await page.goto(`${origin}/#/train`);
-    await page.waitForSelector("input[name=name]");
-  };
+  const { to, anew, small, submit } = wizard({ page, until }, origin);
   const choose = (name, text) => page.locator("input[type=file]").first().setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
   const read = () => page.click(".card > button.primary");
   const send = async () => {
@@ -48,8 +27,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   await page.waitForSelector("h1:text('Dashboard')");
 
   // A table.
-  await anew();
-  await page.click("label.way:has(input[value=logistic])");
+  await anew("logistic");
   await page.fill("input[name=epochs]", "30");
   await to("Data");
   await page.click("label.way:has(input[value=upload])");
@@ -117,8 +95,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   seen.number = await submit();
 
   // Data that stay at a lender.
-  await anew();
-  await page.click("label.way:has(input[value=logistic])");
+  await anew("logistic");
   await page.fill("input[name=epochs]", "30");
   await to("Data");
   await page.click("label.way:has(input[value=peer])");
