@@ -1,5 +1,5 @@
 // What was found in a log: the lines, and one of them among those around it. Which one stands in the address.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { number } from "../../core/format";
 import { connection } from "../../core/live";
 import { setQuery } from "../../core/router";
@@ -71,7 +71,7 @@ function AroundLine({ place, offset, find }: { place: Place; offset: number; fin
     );
     return () => void (isCurrent = false);
   }, [place, offset]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (holder.current && at.current)
       holder.current.scrollTop = at.current.offsetTop - holder.current.offsetTop - holder.current.clientHeight / 2;
   }, [shown]);

@@ -1,5 +1,5 @@
 // What the job's processes print: one at a time, followed while it is printed, searched, taken along.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Schemas } from "../../api/client";
 import { number } from "../../core/format";
 import { connection } from "../../core/live";
@@ -42,7 +42,7 @@ function LastLines({ place, isFollowing }: { place: Place; isFollowing: boolean 
   const told = tail.told.value;
   const holder = useRef<HTMLPreElement>(null);
   const lines = useMemo(() => (tail.lines.at(-1) === "" ? tail.lines.slice(0, -1) : [...tail.lines]), [told, tail]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isFollowing && holder.current) holder.current.scrollTop = holder.current.scrollHeight;
   }, [lines, isFollowing]);
   if (!tail.isRead) return <Skeleton lines={6} />;
