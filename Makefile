@@ -12,14 +12,14 @@
 #   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI (asan-all: with the long tests)
 #   make tsan-system   daemons, keepers and markets under the thread sanitizer, in whole-program tests
 #   make arm64    cross build for arm64, and its unit tests under qemu-user
-#   make install  copy the program, its manual, completions and service below PREFIX (/usr/local)
+#   make install  copy the program, libsouk, its manual, completions and service below PREFIX (/usr/local)
 #   make deb      a Debian package of it in build/; make test-deb tries it in a bare Debian
 #   make service-test   the package under systemd, in a virtual machine
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc)
-SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
+SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h' 'include/*.h' 'examples/*.c')
 
 .PHONY: all deps web demo test test-sample test-frameworks test-sources bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
 
@@ -52,7 +52,7 @@ test-sources: all
 
 bench: all
 	@tools/install-deps --bench
-	@for bench in bench/*.py; do echo "== $$bench"; $$bench || exit 1; done
+	@for bench in $(filter-out bench/frameworks_%,$(wildcard bench/*.py)); do echo "== $$bench"; $$bench || exit 1; done
 
 # Every built-in model, optimizer and kernel set beside torch (python3-torch), and what is exported as
 # onnxruntime, safetensors and tensorboard read it; minutes.
@@ -60,7 +60,7 @@ reference: all
 	@tools/install-deps --reference
 	@SOUK_BUILD=build/release SOUK_REFERENCE=all $$(tools/reference-python) -m pytest -q -p no:cacheprovider tests/reference/test_models.py tests/reference/test_export.py
 
-# Jobs of torch and of Open MPI themselves (python3-torch, openmpi-bin), a rank killed in each; minutes.
+# Jobs of torch, TensorFlow and Open MPI themselves, two of three lenders behind NAT, a rank killed in each; minutes.
 test-frameworks: all
 	@tests/frameworks/run
 
@@ -90,7 +90,7 @@ asan-all: deps web
 
 # The modules that start threads, or whose tests do; of the simulator the runs that go side by side. The
 # sandbox does not take TSan's address space, so no whole programs.
-TSAN_TESTS = -R '^(blob|cli|exchange|net|peer|server|source|sim/sync_run|store|worker).*_test$$' -LE simulation
+TSAN_TESTS = -R '^(blob|cli|exchange|library|net|peer|server|source|sim/sync_run|store|worker).*_test$$' -LE simulation
 tsan: deps web
 	@tools/run-tests tsan $(TSAN_TESTS)
 
@@ -133,6 +133,9 @@ install: all install-files
 # The files alone, of what is built.
 install-files:
 	install -D -m 755 build/release/souk $(DESTDIR)$(PREFIX)/bin/souk
+	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/souk
+	cp -P build/release/libsouk.so build/release/libsouk.so.* $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 include/souk/*.h $(DESTDIR)$(PREFIX)/include/souk/
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/lib/systemd/system \
 	           $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 	           $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions \

@@ -56,6 +56,12 @@ void csv_i64(struct csv_writer *writer, int64_t value)
     buffer_append_format(writer->buffer, "%" PRId64, value);
 }
 
+void csv_number(struct csv_writer *writer, const char *digits)
+{
+    begin_field(writer);
+    buffer_append_string(writer->buffer, digits);
+}
+
 void csv_micro(struct csv_writer *writer, int64_t value)
 {
     const uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;

@@ -22,6 +22,8 @@ void csv_writer_init(struct csv_writer *writer, struct buffer *buffer);
 void csv_text(struct csv_writer *writer, struct text value);
 void csv_string(struct csv_writer *writer, const char *value);
 void csv_i64(struct csv_writer *writer, int64_t value);
+/* A number in the digits it was written with: never taken for a formula. */
+void csv_number(struct csv_writer *writer, const char *digits);
 /* Millionths as a decimal number with all six places: "-0.250000". */
 void csv_micro(struct csv_writer *writer, int64_t value);
 void csv_row_end(struct csv_writer *writer);

@@ -420,6 +420,8 @@ static bool is_left_out(const struct json_field *field, const void *source)
         return !*(const bool *)source;
     if (field->kind == JSON_DOUBLE)
         return *(const double *)source == 0;
+    if (field->kind == JSON_TEXT)
+        return ((const struct text *)source)->size == 0;
     ASSERT(field->kind == JSON_I64 || field->kind == JSON_U64);
     return *(const int64_t *)source == 0;
 }

@@ -47,7 +47,7 @@ struct json_field {
     size_t size_max;
     const char *const *choices;
     const struct json_schema *schema;
-    bool is_zero_omitted; /* of what is not required: 0, or false, is not written */
+    bool is_zero_omitted; /* of what is not required: 0, false or "" is not written */
     struct text key;      /* by JSON_NAME: the name as it is written, for speed; else empty */
 };
 

@@ -288,6 +288,8 @@ static int handle_line(void *context, const struct option_line *line, bool is_fo
     nearest_init(&nearest, line->key);
     const struct option *known = find_known(parse->program, line->key, &nearest);
     char hint[NEAREST_HINT_SIZE];
+    if (!known && !is_for_command && parse->program->has_others)
+        return 0;
     if (!known)
         return error_set(error, ERROR_INVALID, "%s:%u: unknown key \"%.*s\"%s", line->path,
                          line->number, TEXT_ARGS(line->key), nearest_hint(&nearest, hint));

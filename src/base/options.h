@@ -94,6 +94,7 @@ struct program {
     const struct option *common; /* for every command; fills a struct of its own */
     size_t common_count;
     const struct command *const *commands; /* ends with NULL */
+    bool has_others; /* the files may have sections of commands that are not among them */
 };
 
 struct option_sources {

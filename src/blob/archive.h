@@ -18,12 +18,17 @@ struct archive_limits {
     uint64_t files_max; /* folders and links counted */
     bool refuses_links; /* unpacking: files and folders alone */
     bool takes_zip;     /* unpacking: a zip file, too */
+    bool is_plain;      /* packing: not compressed, so that what two have in common stays alike */
+    bool skips_unfinished; /* packing: what archive_is_unfinished names */
 };
 
 struct archive_summary {
     uint64_t bytes; /* of all files together, unpacked */
     uint64_t files; /* folders and links counted */
 };
+
+/* Begins with a dot, or ends in .tmp or .part: a program is still to give it its name. */
+bool archive_is_unfinished(const char *name);
 
 /*
  * Appends the folder's files, in the order of their names, to the file behind `fd`. What a program

@@ -1,5 +1,6 @@
 #include "base/assert.h"
 #include "base/scope.h"
+#include "base/text.h"
 #include "blob/archive.h"
 #include "blob/archive_library_internal.h"
 
@@ -101,6 +102,13 @@ static int pack_item(struct packer *packer, const FTSENT *item, struct error *er
     return 0;
 }
 
+bool archive_is_unfinished(const char *name)
+{
+    const struct text text = text_of(name);
+    return name[0] == '.' || text_ends_with(text, TEXT(".tmp")) ||
+           text_ends_with(text, TEXT(".part"));
+}
+
 static int compare_names(const FTSENT **left, const FTSENT **right)
 {
     return strcmp((*left)->fts_name, (*right)->fts_name);
@@ -125,7 +133,8 @@ static int pack_tree(struct packer *packer, FTS *tree, struct error *error)
         }
         if (item->fts_level == FTS_ROOTLEVEL)
             return error_set(error, ERROR_INVALID, "\"%s\" is not a folder", path);
-        if (item->fts_info == FTS_D && !strcmp(item->fts_name, ".git")) {
+        if ((item->fts_info == FTS_D && !strcmp(item->fts_name, ".git")) ||
+            (packer->limits->skips_unfinished && archive_is_unfinished(item->fts_name))) {
             fts_set(tree, item, FTS_SKIP);
             continue;
         }
@@ -146,7 +155,8 @@ static int open_packer(struct packer *packer, int fd, struct error *error)
      * ASCII under the locale that a program starts with. */
     if (library->archive_write_set_format_pax_restricted(packer->archive) != ARCHIVE_OK ||
         library->archive_write_set_options(packer->archive, "hdrcharset=BINARY") != ARCHIVE_OK ||
-        library->archive_write_add_filter_zstd(packer->archive) != ARCHIVE_OK ||
+        (!packer->limits->is_plain &&
+         library->archive_write_add_filter_zstd(packer->archive) != ARCHIVE_OK) ||
         library->archive_write_open_fd(packer->archive, fd) != ARCHIVE_OK)
         return library_failed(packer, error);
     return 0;

@@ -62,6 +62,9 @@ struct blob_store_options {
     const struct clock *clock; /* NULL: the machine's */
 };
 
+/* With a chunk that a lease stores for a checkpoint: it goes with that when later ones come. */
+#define BLOB_CHECKPOINT_HEADER "Souk-Checkpoint"
+
 struct blob_store;
 
 /* CONFLICT: another process has it open. Shared, it waits for one that is opening it right now. */

@@ -96,6 +96,7 @@ extern const struct command command_man;
 extern const struct command command_train;
 extern const struct command command_model_inspect;
 extern const struct command command_model_export;
+extern const struct command command_model_predict;
 extern const struct command command_model_serve;
 extern const struct command command_offer_change;
 extern const struct command command_offer_list;

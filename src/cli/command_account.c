@@ -3,10 +3,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/account_notice.h"
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/secret.h"
+#include "client/api.h"
 
 #include <string.h>
 

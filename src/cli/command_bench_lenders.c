@@ -1,8 +1,8 @@
 /* souk bench lenders: many machines for a market, from one process. */
 #include "base/log.h"
-#include "cli/api.h"
 #include "cli/bench.h"
 #include "cli/connect.h"
+#include "client/api.h"
 #include "peer/bench_lenders.h"
 #include "sandbox/folder.h"
 

@@ -1,15 +1,16 @@
 /* souk demo: a market, three unequal lenders and one real training job, on this machine. */
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/api.h"
 #include "cli/cli.h"
 #include "cli/demo_job.h"
 #include "cli/demo_market.h"
-#include "cli/follow.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/table.h"
-#include "cli/upload.h"
+#include "client/api.h"
+#include "client/follow.h"
+#include "client/upload.h"
 #include "runtime/job_file.h"
 
 #include <inttypes.h>
@@ -91,8 +92,10 @@ static int follow(struct demo_market *market, struct demo_result *result, struct
         .clock = &clock_system,
     };
     AUTO(progress) struct progress *progress = progress_new(&shown);
-    const struct follow_options options = {
-        .client = market->borrower, .job = result->follow.job.id, .progress = progress};
+    const struct follow_options options = {.client = market->borrower,
+                                           .job = result->follow.job.id,
+                                           .on_view = progress_take_view,
+                                           .view_context = progress};
     if (job_follow(cli->arena, &options, &result->follow, error) < 0)
         return -1;
     if (result->follow.end != FOLLOW_JOB_ENDED)

@@ -1,15 +1,12 @@
 /* souk job fetch: what a job left. */
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
+#include "client/api.h"
+#include "client/artifact.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 struct fetch_options {
     uint64_t id;
@@ -26,60 +23,12 @@ static const struct option fetch_options[] = {
      "Folder to put the files into.", .letter = 'o'},
 };
 
-/* The market's names become file names here: nothing may leave the folder. */
-static bool is_file_name(struct text name)
-{
-    if (name.size == 0 || name.size > 160 || name.data[0] == '.')
-        return false;
-    for (size_t i = 0; i < name.size; i++) {
-        const unsigned char c = (unsigned char)name.data[i];
-        if (c >= 0x80 || !(isalnum(c) || c == '-' || c == '_' || c == '.'))
-            return false;
-    }
-    return true;
-}
-
 static bool is_wanted(const struct option_list *names, struct text name)
 {
     for (size_t i = 0; i < names->count; i++)
         if (text_equal(name, text_of(names->items[i])))
             return true;
     return names->count == 0;
-}
-
-/* Beside its name first, so that a file is there whole or not at all. */
-static int fetch_one(const struct cli *cli, struct client *client,
-                     const struct fetch_options *wanted, const struct api_artifact *artifact,
-                     struct error *error)
-{
-    struct arena *arena = cli->arena;
-    if (!is_file_name(artifact->name))
-        return error_set(error, ERROR_CORRUPT, "the market names a file \"%s\"; it is not fetched",
-                         output_text(arena, artifact->name));
-    const char *name = arena_copy_string(arena, artifact->name);
-    struct text folder = text_of(wanted->output);
-    while (folder.size > 1 && text_ends_with(folder, TEXT("/")))
-        folder.size--;
-    const char *path = arena_format(arena, "%.*s/%s", TEXT_ARGS(folder), name);
-    const char *part = arena_format(arena, "%s.part", path);
-    AUTO_FD int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return error_set_errno(error, errno, "write \"%.150s\"", part);
-    const char *from = arena_format(arena, "/v1/jobs/%" PRIu64 "/artifacts/%s", wanted->id, name);
-    int result = client_download(client, from, fd, error);
-    struct stat info;
-    if (result == 0 && fstat(fd, &info) == 0 && (uint64_t)info.st_size != artifact->size)
-        result =
-            error_set(error, ERROR_CORRUPT, "\"%s\" came with %" PRIu64 " of %" PRIu64 " bytes",
-                      name, (uint64_t)info.st_size, artifact->size);
-    if (result == 0 && (fsync(fd) < 0 || rename(part, path) < 0))
-        result = error_set_errno(error, errno, "write \"%.150s\"", path);
-    if (result < 0) {
-        unlink(part);
-        return -1;
-    }
-    output_note(cli, "%s: %s", path, output_bytes(arena, (int64_t)artifact->size));
-    return 0;
 }
 
 /* Why there was nothing to fetch, by how the job stands. */
@@ -129,8 +78,11 @@ static int run_fetch(void *context, const void *options, struct error *error)
         const struct api_artifact *artifact = (const struct api_artifact *)artifacts.items + i;
         if (!is_wanted(&wanted->names, artifact->name))
             continue;
-        if (fetch_one(cli, client, wanted, artifact, error) < 0)
+        const char *fetched_path;
+        if (artifact_fetch(cli->arena, client, wanted->id, artifact, wanted->output, &fetched_path,
+                           error) < 0)
             return -1;
+        output_note(cli, "%s: %s", fetched_path, output_bytes(cli->arena, (int64_t)artifact->size));
         fetched++;
     }
     if (fetched == 0)

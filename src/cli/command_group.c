@@ -1,9 +1,9 @@
 /* souk group: accounts that belong together. */
 #include "base/json.h"
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "client/api.h"
 
 static void print_group(struct cli *cli, const struct api_group *group, struct text json)
 {

@@ -1,8 +1,8 @@
 /* souk market: whether the market has the right amount of credits, and who lends how much. */
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "client/api.h"
 
 #include <inttypes.h>
 

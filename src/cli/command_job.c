@@ -1,10 +1,10 @@
 /* souk job: validate, schema, list, show, wait, explain, cancel. */
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
 #include "cli/table.h"
-#include "cli/upload.h"
+#include "client/api.h"
+#include "client/upload.h"
 #include "runtime/job_file.h"
 
 #include <inttypes.h>

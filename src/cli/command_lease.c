@@ -1,8 +1,8 @@
 /* souk machines reclaim, machines report, job extend: changing what runs. */
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/machine_find.h"
 #include "cli/output.h"
+#include "client/api.h"
 
 #include <inttypes.h>
 

@@ -11,6 +11,7 @@
 #include "peer/peer.h"
 #include "peer/probe.h"
 #include "peer/probe_package.h"
+#include "peer/software.h"
 #include "runtime/job_spec.h"
 
 #include <string.h>
@@ -30,9 +31,10 @@ struct lend_options {
     struct option_list resolvers, closed_networks;
     const char *open_rate;
     int images; /* of no_or_yes */
+    const char *install;
     const char *when;
     const char *zone;
-    struct option_list labels, hide_labels, data;
+    struct option_list labels, hide_labels, data, software;
     bool is_new, is_same;
     int64_t return_ms, look_ms;
     bool is_direct;
@@ -85,6 +87,10 @@ static const struct option lend_options[] = {
      "The most that a lease with --network open sends and receives in a second."},
     {"images", OPTION_CHOICE, offsetof(struct lend_options, images), "WORD", "no",
      "yes: jobs may bring an OCI image to run in, in the same sandbox.", .choices = no_or_yes},
+    {"install", OPTION_TEXT, offsetof(struct lend_options, install), "WHAT",
+     .help = "What may be installed for a job's program: none; wheels, those that it brings, "
+             "offline and in the sandbox. By default what this machine's offers say (souk offer "
+             "change --install); none holds whatever they say, wheels is in the first offer."},
     {"when", OPTION_TEXT, offsetof(struct lend_options, when), "WORDS",
      .help =
          "When: always; \"Mon-Fri 18:00-08:00; Sat-Sun 0-24\". For enlisting; later: souk offer "
@@ -98,6 +104,10 @@ static const struct option lend_options[] = {
          "Let jobs learn from data that lie here, as peer://LABEL: a file or folder, read-only in "
          "the lease's sandbox. The market is told the label, never the path; the data stay here, "
          "what is learnt from them leaves."},
+    {"software", OPTION_LIST, offsetof(struct lend_options, software), "LABEL=DIR",
+     .help =
+         "Let jobs that ask for the label use a folder of this machine: a venv, a JDK, a Spark. "
+         "They see it read-only at the same path, with its bin first in PATH. At most 8."},
     {"hide_labels", OPTION_LIST, offsetof(struct lend_options, hide_labels), "LABEL",
      .help = "Never show these."},
     {"new_identity", OPTION_FLAG, offsetof(struct lend_options, is_new),
@@ -368,19 +378,36 @@ static int check_labels(const char *flag, const struct option_list *labels, stru
     return 0;
 }
 
-/* Those named, and one for each of the data that are offered. */
+/* Those named, and one for each of the data and the software that are offered. */
 static void fill_labels(struct arena *arena, const struct lend_options *wanted,
                         struct peer_options *peer)
 {
-    const size_t count = wanted->labels.count + wanted->data.count;
-    const char **labels = arena_alloc(arena, (count + 1) * sizeof(*labels));
+    const size_t most = wanted->labels.count + wanted->data.count + wanted->software.count;
+    const char **labels = arena_alloc(arena, (most + 1) * sizeof(*labels));
+    size_t count = 0;
     for (size_t i = 0; i < wanted->data.count; i++)
-        labels[i] = arena_format(arena, JOB_PEER_PREFIX TEXT_FORMAT,
-                                 TEXT_ARGS(own_data_label(wanted->data.items[i])));
+        labels[count++] = arena_format(arena, JOB_PEER_PREFIX TEXT_FORMAT,
+                                       TEXT_ARGS(own_data_label(wanted->data.items[i])));
+    for (size_t i = 0; i < wanted->software.count; i++)
+        labels[count++] = arena_copy_string(arena, own_data_label(wanted->software.items[i]));
     for (size_t i = 0; i < wanted->labels.count; i++)
-        labels[wanted->data.count + i] = wanted->labels.items[i];
+        labels[count++] = wanted->labels.items[i];
     peer->labels = labels;
     peer->label_count = count;
+}
+
+static int parse_install(const char *install, struct peer_options *peer, struct error *error)
+{
+    if (!install)
+        return 0;
+    if (!strcmp(install, "index"))
+        return error_set(error, ERROR_INVALID,
+                         "--install: index is not there yet; wheels that jobs bring are");
+    if (strcmp(install, "none") != 0 && strcmp(install, "wheels") != 0)
+        return error_set(error, ERROR_INVALID, "--install: must be none or wheels");
+    peer->install = strcmp(install, "none") ? OFFER_INSTALL_WHEELS : OFFER_INSTALL_NONE;
+    peer->offers_install = true;
+    return 0;
 }
 
 static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
@@ -397,6 +424,8 @@ static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
     fill_labels(cli->arena, wanted, peer);
     peer->data = wanted->data.items;
     peer->data_count = wanted->data.count;
+    peer->software = wanted->software.items;
+    peer->software_count = wanted->software.count;
     peer->hidden_labels = wanted->hide_labels.items;
     peer->hidden_label_count = wanted->hide_labels.count;
     peer->is_new = wanted->is_new;
@@ -425,9 +454,12 @@ static int run_lend(void *context, const void *options, struct error *error)
         return -1;
     if (own_data_check(wanted.data.items, wanted.data.count, error) < 0)
         return error_wrap(error, "--data");
+    if (software_check(wanted.software.items, wanted.software.count, wanted.state_dir, error) < 0)
+        return error_wrap(error, "--software");
     if (check_labels("--labels", &wanted.labels, error) < 0 ||
         check_labels("--hide-labels", &wanted.hide_labels, error) < 0 ||
-        parse_roles(&wanted.roles, &peer.roles, error) < 0)
+        parse_roles(&wanted.roles, &peer.roles, error) < 0 ||
+        parse_install(wanted.install, &peer, error) < 0)
         return -1;
     log_set_level((enum log_level)wanted.log_level);
     if (!wanted.is_doctor && should_ask(cli, &wanted)) {

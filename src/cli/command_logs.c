@@ -5,10 +5,10 @@
  * after the other, and who follows goes on with the successor.
  */
 #include "base/json.h"
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
+#include "client/api.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* souk machines, machines show: the market's table of machines. */
 #include "base/units.h"
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/machine_find.h"
 #include "cli/offer_view.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "client/api.h"
 
 #include <inttypes.h>
 

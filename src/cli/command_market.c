@@ -1,10 +1,10 @@
 /* souk machines add, wallet. */
 #include "base/clock.h"
 #include "cli/account_notice.h"
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "client/api.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* souk offer list, offer show: what is offered, on which terms. */
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/offer_view.h"
 #include "cli/output.h"
+#include "client/api.h"
 
 #include <inttypes.h>
 

@@ -1,10 +1,10 @@
 /* What the market's operator does: freezing accounts, inviting, settings. */
 #include "base/json.h"
 #include "base/units.h"
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "client/api.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* souk prices: what machines cost today and for the next 48 hours, and how it came about. */
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "client/api.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

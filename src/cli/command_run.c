@@ -42,7 +42,8 @@ static const struct option run_options[] = {
     {"network", OPTION_TEXT, offsetof(struct run_options, network), "NETWORK", "none",
      "What each may reach: none, job (the other copies), open (on no machine yet)."},
     {"runtime", OPTION_TEXT, offsetof(struct run_options, runtime), "RUNTIME", "command",
-     "How the copies find one another: command, or a framework's way: torch, tensorflow, mpi. A "
+     "How the copies find one another: command, or a framework's way: torch, tensorflow, spark, "
+     "mpi. A "
      "framework brings --network job."},
     {"image", OPTION_PATH, offsetof(struct run_options, image), "IMAGE",
      .help = "Run in this image, on machines that permit it: a file of docker save or podman save, "
@@ -276,7 +277,7 @@ static int run_run(void *context, const void *options, struct error *error)
                                      .expects_room = starts_now,
                                      .is_serving = !wanted->is_detached && !wanted->is_relayed,
                                      .command = &command_run};
-    struct submit_result result AUTO_SUBMIT_RESULT;
+    struct submission result AUTO_SUBMISSION;
     const int submitted = submit_job(cli, client, &spec, &wish, &result, error);
     if (submitted < 0)
         name_flags(error);

@@ -1,9 +1,9 @@
 /* souk wallet statement: the account's entries, and those of a job or a machine. */
 #include "base/json.h"
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "client/api.h"
 #include "server/entry_csv.h"
 
 #include <errno.h>

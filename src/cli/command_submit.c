@@ -3,7 +3,7 @@
 #include "cli/job_view.h"
 #include "cli/output.h"
 #include "cli/submit.h"
-#include "cli/upload.h"
+#include "client/upload.h"
 #include "runtime/job_file.h"
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static int run_submit(void *context, const void *options, struct error *error)
                                      .is_yes = wanted->is_yes,
                                      .expects_room = wanted->expects_room,
                                      .is_serving = !wanted->is_detached && !wanted->is_relayed};
-    struct submit_result result AUTO_SUBMIT_RESULT;
+    struct submission result AUTO_SUBMISSION;
     const int submitted = submit_job(cli, client, &spec, &wish, &result, error);
     if (submitted != 0)
         return submitted;

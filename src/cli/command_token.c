@@ -1,10 +1,10 @@
 /* souk token, souk session: who may act for the account: listing, making, revoking. */
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "client/api.h"
 
 static int list(struct cli *cli, const char *path, struct error *error)
 {

@@ -7,7 +7,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/train_data.h"
-#include "cli/upload.h"
+#include "client/upload.h"
 #include "runtime/job_model.h"
 #include "source/place.h"
 #include "train/local_run.h"

@@ -1,8 +1,8 @@
 /* souk wallet transfer: gives earned credits to another account. */
 #include "base/json.h"
-#include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
+#include "client/api.h"
 
 struct transfer_options {
     const char *account;

@@ -1,7 +1,7 @@
 #include "cli/connect.h"
 
-#include "cli/api.h"
 #include "cli/output.h"
+#include "client/api.h"
 
 int cli_connect(const struct cli *cli, bool needs_token, struct client **out_client,
                 struct error *error)

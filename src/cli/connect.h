@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "cli/client.h"
+#include "client/client.h"
 
 /* INVALID when no market is known; REFUSED when a token is needed and there is none. */
 MUST_CHECK int cli_connect(const struct cli *cli, bool needs_token, struct client **out_client,

@@ -1,7 +1,7 @@
 #include "cli/demo_market.h"
 
 #include "base/json.h"
-#include "cli/api.h"
+#include "client/api.h"
 #include "sandbox/folder.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "cli/client.h"
 #include "cli/demo_process.h"
+#include "client/client.h"
 
 #include <stdint.h>
 

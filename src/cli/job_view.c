@@ -2,8 +2,9 @@
 
 #include "cli/connect.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/table.h"
-#include "cli/tensorboard.h"
+#include "client/tensorboard.h"
 #include "runtime/job_file.h"
 #include "runtime/job_model.h"
 
@@ -442,7 +443,8 @@ int job_view_follow(struct cli *cli, struct client *client, uint64_t job, int64_
     const struct follow_options options = {
         .client = client,
         .job = job,
-        .progress = progress,
+        .on_view = progress_take_view,
+        .view_context = progress,
         .timeout_ms = timeout_ms,
         .on_metric = board ? take_metric : NULL,
         .context = board,

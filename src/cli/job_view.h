@@ -3,10 +3,10 @@
  */
 #pragma once
 
-#include "cli/api.h"
 #include "cli/cli.h"
-#include "cli/client.h"
-#include "cli/follow.h"
+#include "client/api.h"
+#include "client/client.h"
+#include "client/follow.h"
 #include "runtime/job_spec.h"
 
 /* Reads a job file; "-" is standard input. When several things are wrong with it, each is a line on

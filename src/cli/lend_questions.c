@@ -3,9 +3,9 @@
 #include "base/json.h"
 #include "base/schedule.h"
 #include "base/units.h"
-#include "cli/api.h"
-#include "cli/client.h"
 #include "cli/output.h"
+#include "client/api.h"
+#include "client/client.h"
 #include "peer/enlist.h"
 
 #include <ctype.h>

@@ -3,9 +3,9 @@
  */
 #pragma once
 
-#include "cli/api.h"
 #include "cli/cli.h"
-#include "cli/client.h"
+#include "client/api.h"
+#include "client/client.h"
 
 /* By name, else by number; with `is_mine` of those this account lends. NOT_FOUND says where to
  * look. */

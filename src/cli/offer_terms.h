@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "cli/api.h"
 #include "cli/cli.h"
+#include "client/api.h"
 
 /* Every text is NULL when the option was not given. */
 struct offer_terms_options {

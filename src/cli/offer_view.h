@@ -3,8 +3,8 @@
  */
 #pragma once
 
-#include "cli/api.h"
 #include "cli/cli.h"
+#include "client/api.h"
 
 /* Whether it takes leases now: "open", "closed until 2026-11-16 17:00:00Z", "paused"; of an open
  * one whose machine is not there "offline" or "unreachable". */

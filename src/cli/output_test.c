@@ -1,6 +1,6 @@
-/* covers api_account.c, api_job.c, api_machine.c */
-#include "cli/api.h"
+/* covers client/api_account.c, client/api_job.c, client/api_machine.c */
 #include "cli/output.h"
+#include "client/api.h"
 #include "testing/testing.h"
 
 #include <math.h>

@@ -83,6 +83,7 @@ static const struct command *const commands[] = {
     &command_train,
     &command_model_inspect,
     &command_model_export,
+    &command_model_predict,
     &command_model_serve,
     &command_account_invite,
     &command_account_freeze,

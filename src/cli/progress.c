@@ -372,3 +372,11 @@ void progress_end(struct progress *progress, const struct progress_view *view)
     progress->line_count = 0;
     progress->drawn_ns = 0;
 }
+
+void progress_take_view(void *context, const struct progress_view *view, bool is_last)
+{
+    if (is_last)
+        progress_end(context, view);
+    else
+        progress_draw(context, view);
+}

@@ -2,11 +2,11 @@
 
 #include "base/assert.h"
 #include "base/map.h"
-#include "cli/direct.h"
-#include "cli/follow.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
 #include "cli/rank_log.h"
+#include "client/direct.h"
+#include "client/follow.h"
 
 #include <inttypes.h>
 #include <signal.h>

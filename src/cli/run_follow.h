@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "cli/client.h"
+#include "client/client.h"
 
 #include <stdbool.h>
 #include <stdint.h>

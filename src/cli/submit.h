@@ -4,11 +4,10 @@
  */
 #pragma once
 
-#include "cli/api.h"
-#include "cli/bundle.h"
 #include "cli/cli.h"
-#include "cli/client.h"
-#include "cli/source.h"
+#include "client/api.h"
+#include "client/client.h"
+#include "client/submission.h"
 #include "runtime/job_spec.h"
 
 struct submit_wish {
@@ -22,18 +21,8 @@ struct submit_wish {
     const struct command *command;
 };
 
-struct submit_result {
-    uint64_t job;
-    struct text json; /* as the market answered; in the arena of cli */
-    struct bundle *bundle;
-    struct source *source; /* NULL: it does not serve */
-};
-/* Once the job has ended, or is not waited for. */
-void submit_result_done(struct submit_result *result);
-#define AUTO_SUBMIT_RESULT __attribute__((cleanup(submit_result_done)))
-
-/* Fills spec->inputs. *out_result is to be released whatever the outcome. 0; CLI_EXIT_DECLINED when
- * the person said no; -1 with *error. */
+/* Fills spec->inputs. *out_submission is to be released whatever the outcome. 0; CLI_EXIT_DECLINED
+ * when the person said no; -1 with *error. */
 MUST_CHECK int submit_job(struct cli *cli, struct client *client, struct job_spec *spec,
-                          const struct submit_wish *wanted, struct submit_result *out_result,
+                          const struct submit_wish *wanted, struct submission *out_submission,
                           struct error *error);

@@ -1,7 +1,7 @@
 #include "cli/train_data.h"
 
 #include "base/memory.h"
-#include "cli/upload_table.h"
+#include "client/upload_table.h"
 #include "runtime/job_model.h"
 #include "train/dataset_catalogue.h"
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/scope.h"
-#include "cli/upload.h"
+#include "client/upload.h"
 #include "train/dataset.h"
 #include "train/import_parts.h"
 

@@ -210,6 +210,21 @@ int apply_dormancy_advanced(struct core *core, const struct event *event, struct
     return 0;
 }
 
+int apply_rules_changed(struct core *core, const struct event *event, struct error *error)
+{
+    if (event->rules_changed.rules != core->rules + 1 ||
+        event->rules_changed.rules > CORE_RULES_NEWEST)
+        return apply_misfit(event, "they are not the next rules", error);
+    core->rules = event->rules_changed.rules;
+    ledger_return_own(core->ledger);
+    return 0;
+}
+
+int64_t core_due_withheld_micro(const struct core *core)
+{
+    return core->due.entry_count > 0 ? core->due.entries[0].withheld_micro : 0;
+}
+
 /* A week without a day in it was one without spending: its mark is the next one's. */
 static void mark_spent(const struct core *core, struct account *account, int64_t weeks)
 {

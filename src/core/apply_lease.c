@@ -236,8 +236,9 @@ int apply_lease_ticked(struct core *core, const struct event *event, struct erro
     lease->wall_ms = ticked->wall_ms;
     lease->posted_micro = ticked->bill_micro;
     lease->fee_micro += ticked->fee_micro;
-    lease->withheld_micro += post.withheld_micro;
-    machine->withheld_micro += post.withheld_micro;
+    const int64_t withheld_micro = ticked->amount_micro > 0 ? core_due_withheld_micro(core) : 0;
+    lease->withheld_micro += withheld_micro;
+    machine->withheld_micro += withheld_micro;
     if (!lease->is_self_trade)
         reputation_earn(&machine->reputation, bill.amount_micro - bill.fee_micro);
     job->posted_micro += ticked->amount_micro;

@@ -117,7 +117,8 @@ static bool is_state_sound(const struct core *core, const struct job *job)
         return false;
     if (job_state_is_final(job->state) && !job_all_leases_ended(job))
         return false;
-    if (job_state_has_leases(job->state) && job_all_leases_ended(job))
+    if (job_state_has_leases(job->state) && job_all_leases_ended(job) &&
+        !job_waits_for_machine(job))
         return false;
     return id_list_contains(&core->pending, job->id) == (job->state == JOB_STATE_PENDING) &&
            (job->waiting_numbers[0] != 0) ==

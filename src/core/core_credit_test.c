@@ -57,6 +57,72 @@ TEST(granted_credits_cannot_be_transferred)
     market_done(&market);
 }
 
+/* One rank for a minute, on the borrower's own machine. */
+static void pay_oneself(struct market *market)
+{
+    market_init(market);
+    market_set_proving(market, 0);
+    const struct command enrol =
+        market_enrolment(market, market->borrower, "heron", 1000, MACHINE_ROLE_WORKER);
+    market_connect(market, market_do(market, &enrol));
+    struct command command = market_job(market);
+    command.submit_job.num_nodes = 1;
+    command.submit_job.server = (struct resources){0};
+    const struct job *job = core_job(market->core, market_do(market, &command));
+    market_run_lease(market, job->leases[0]);
+    market->now_ms += 60000;
+    for (uint64_t tick = 1; tick <= 2; tick++) {
+        const struct command command_tick =
+            market_tick(job->leases[0], tick, (int64_t)tick * 30000);
+        market_do(market, &command_tick);
+    }
+    market_end_lease(market, job->leases[0], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(job->state, JOB_STATE_SUCCEEDED);
+}
+
+static size_t count_events(const struct market *market, enum event_kind kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < market->events.count; i++)
+        count += market->events.items[i].kind == kind;
+    return count;
+}
+
+TEST(a_grant_that_is_paid_to_oneself_stays_a_grant)
+{
+    struct market market;
+    pay_oneself(&market);
+    const struct ledger_account *balance = core_balance(market.core, market.borrower);
+    assert_true(balance->spent_total_micro > 0 && balance->earned_total_micro > 0);
+    assert_int_equal(balance->earned_micro, 0);
+    assert_int_equal(ledger_transferable_micro(balance), 0);
+    assert_int_equal(balance->granted_micro, market_balance(&market, market.borrower));
+    assert_int_equal(count_events(&market, EVENT_RULES_CHANGED), 1);
+    market_done(&market);
+}
+
+TEST(a_log_from_before_that_rule_replays_as_it_was)
+{
+    struct market market;
+    struct error error = {0};
+    pay_oneself(&market);
+    AUTO(core) struct core *before = core_new();
+    uint64_t sequence = 0;
+    for (size_t i = 0; i < market.events.count; i++) {
+        struct event event = market.events.items[i];
+        if (event.kind == EVENT_RULES_CHANGED)
+            continue;
+        event.sequence = ++sequence;
+        ASSERT_OK(core_apply(before, &event, &error));
+    }
+    const struct ledger_account *old = core_balance(before, market.borrower);
+    const struct ledger_account *now = core_balance(market.core, market.borrower);
+    assert_int_equal(ledger_balance_micro(old), ledger_balance_micro(now));
+    assert_true(old->earned_micro > 0 && old->granted_micro < now->granted_micro);
+    ASSERT_OK(core_check(before, &error));
+    market_done(&market);
+}
+
 TEST(a_transfer_that_makes_no_sense_is_refused)
 {
     struct market market;
@@ -90,6 +156,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(earned_credits_are_transferred_with_a_memo),
         cmocka_unit_test(granted_credits_cannot_be_transferred),
+        cmocka_unit_test(a_grant_that_is_paid_to_oneself_stays_a_grant),
+        cmocka_unit_test(a_log_from_before_that_rule_replays_as_it_was),
         cmocka_unit_test(a_transfer_that_makes_no_sense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

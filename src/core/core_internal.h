@@ -79,6 +79,7 @@ struct core {
 
     int64_t day;             /* the last that began, UTC; 0: no account was opened yet */
     int64_t karma_hour;      /* the last that was shared */
+    int64_t rules;           /* CORE_RULES_, that what comes now is decided by */
     int64_t grant_day;       /* of the last grant that was not by invitation */
     int64_t grant_day_micro; /* all of that day's together */
 
@@ -208,7 +209,7 @@ event_apply *event_apply_function(enum event_kind kind);
 event_apply apply_account_deleted, apply_account_frozen, apply_account_seen, apply_account_unfrozen,
     apply_day_began, apply_karma_shared, apply_dormancy_advanced, apply_grant_given,
     apply_grant_released, apply_group_created, apply_group_joined, apply_group_left,
-    apply_password_set;
+    apply_password_set, apply_rules_changed;
 event_apply apply_settings_changed, apply_account_opened, apply_token_added, apply_token_revoked,
     apply_code_added, apply_code_removed, apply_machine_enrolled, apply_machine_probed,
     apply_pair_measured, apply_machine_state_changed, apply_machine_yielded, apply_machine_proven,
@@ -218,6 +219,9 @@ event_apply apply_settings_changed, apply_account_opened, apply_token_added, app
     apply_lease_stop_wanted, apply_lease_extended, apply_lease_renewed, apply_job_extended,
     apply_lease_ended, apply_lease_promoted, apply_booking_forfeited, apply_entry_posted,
     apply_slot_closed;
+
+/* What was withheld of the payment that is due. */
+int64_t core_due_withheld_micro(const struct core *core);
 
 /* apply.c: what the others share. */
 void apply_say_misfit(const struct event *event, const char *what, struct error *error);
@@ -285,6 +289,8 @@ void decide_first_grant(struct decision *decision, const struct account *account
 void decide_waiting_grants(struct decision *decision);
 /* Of a lease that ended: what it earned releases as much of the payee's grant. */
 void decide_release_grant(struct decision *decision, const struct lease *lease);
+/* Before the first payment that comes out otherwise by the newest rules, those begin to hold. */
+void decide_own_pay(struct decision *decision, uint64_t payer, uint64_t payee);
 void decide_new_day(struct decision *decision);
 
 /* decide_fault.c */

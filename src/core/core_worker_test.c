@@ -410,6 +410,75 @@ TEST(a_gathered_job_is_done_when_its_rank_0_is_whoever_is_missing)
     market_done(&market);
 }
 
+/* One rank of an own program on the only machine there is. */
+static const struct job *submit_own_program(struct market *market, bool replaces_lost)
+{
+    market_init(market);
+    market_add_machine(market, "heron", 1000, MACHINE_ROLE_WORKER);
+    struct command command = market_job(market);
+    command.submit_job.num_nodes = 1;
+    command.submit_job.takes_more_cores = false;
+    command.submit_job.replaces_lost = replaces_lost;
+    command.submit_job.server = (struct resources){0};
+    const struct job *job = core_job(market->core, market_do(market, &command));
+    run_all(market, job);
+    market->now_ms += 60000;
+    take_away(market, job->workers[0]->machine);
+    return job;
+}
+
+TEST(an_own_program_whose_only_machine_is_lost_waits_for_another)
+{
+    struct market market;
+    struct buffer words AUTO_BUFFER;
+    buffer_init(&words, 4096);
+    const struct job *job = submit_own_program(&market, /* replaces_lost= */ true);
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    assert_int_equal(open_count(job), 0);
+    assert_string_equal(job->reason, "rank 0 is gone and has no successor yet: no other machine "
+                                     "has room for it");
+    core_explain(market.core, job, &words);
+    assert_non_null(strstr(buffer_string(&words), "rank 0 is gone"));
+    const int64_t quote_micro = job->quote_micro;
+    market.now_ms += 60000;
+    const uint64_t owl = market_add_machine(&market, "owl", 500, MACHINE_ROLE_WORKER);
+    assert_int_equal(open_count(job), 1);
+    assert_int_equal(job->workers[0]->machine, owl);
+    assert_int_equal(job->workers[0]->max_run_ms, 60000); /* what is left of three minutes */
+    assert_int_equal(job->quote_micro, quote_micro);      /* the wait cost nothing */
+    assert_string_equal(job->reason, "");
+    run_all(&market, job);
+    market_end_lease(&market, job->workers[0], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(job->state, JOB_STATE_SUCCEEDED);
+    market_done(&market);
+}
+
+TEST(an_own_program_waits_for_a_machine_no_longer_than_it_may_run)
+{
+    struct market market;
+    const struct job *job = submit_own_program(&market, /* replaces_lost= */ true);
+    const int64_t balance_micro = market_balance(&market, market.borrower);
+    market_pass_time(&market, 119000);
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    market_pass_time(&market, 1000);
+    assert_int_equal(job->state, JOB_STATE_FAILED);
+    assert_non_null(strstr(job->reason, "max_run_time reached"));
+    assert_int_equal(core_held_micro(market.core, job->id), 0);
+    assert_int_equal(market_balance(&market, market.borrower), balance_micro);
+    market_done(&market);
+
+    job = submit_own_program(&market, /* replaces_lost= */ true);
+    market_do(&market,
+              &(struct command){.kind = COMMAND_CANCEL_JOB,
+                                .cancel_job = {.account = market.borrower, .job = job->id}});
+    assert_int_equal(job->state, JOB_STATE_CANCELLED);
+    market_done(&market);
+
+    job = submit_own_program(&market, /* replaces_lost= */ false);
+    assert_int_equal(job->state, JOB_STATE_FAILED);
+    market_done(&market);
+}
+
 TEST(an_elastic_job_grows_while_nobody_waits)
 {
     struct market market;
@@ -559,6 +628,8 @@ int main(void)
         cmocka_unit_test(nobody_succeeds_where_the_job_did_not_ask_or_the_time_is_up),
         cmocka_unit_test(a_worker_that_is_not_heard_is_named_until_it_is),
         cmocka_unit_test(a_gathered_job_is_done_when_its_rank_0_is_whoever_is_missing),
+        cmocka_unit_test(an_own_program_whose_only_machine_is_lost_waits_for_another),
+        cmocka_unit_test(an_own_program_waits_for_a_machine_no_longer_than_it_may_run),
         cmocka_unit_test(an_elastic_job_grows_while_nobody_waits),
         cmocka_unit_test(a_job_that_never_has_room_does_not_keep_others_from_growing),
         cmocka_unit_test(a_machine_that_only_the_last_of_many_could_use_is_taken_by_it),

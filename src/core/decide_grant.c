@@ -91,6 +91,17 @@ void decide_release_grant(struct decision *decision, const struct lease *lease)
     decision_emit_due(decision, memo);
 }
 
+/* The operator pays itself each fee of its own jobs. */
+void decide_own_pay(struct decision *decision, uint64_t payer, uint64_t payee)
+{
+    if (decision->core->rules >= CORE_RULES_OWN_PAY ||
+        (payer != payee && payer != ACCOUNT_OPERATOR))
+        return;
+    struct event event = {.kind = EVENT_RULES_CHANGED,
+                          .rules_changed = {.rules = CORE_RULES_OWN_PAY}};
+    decision_emit(decision, &event);
+}
+
 /* ---- Dormancy -------------------------------------------------------------------------------- */
 
 enum { NOTICE_COUNT = 2, BASIS_POINTS = 10000 };

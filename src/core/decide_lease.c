@@ -112,6 +112,9 @@ static int bill_lease(struct decision *decision, const struct lease *lease, uint
         return error_set(error, ERROR_INVALID, "the tick is out of range");
     const int64_t wall_ms = lease_billable_ms(lease, verified_ms, decision->now_ms);
     const struct lease_bill bill = lease_bill(lease, wall_ms);
+    if (bill.amount_micro > 0)
+        decide_own_pay(decision, core_job(decision->core, lease->job)->request.account,
+                       lease->payee);
     struct event event = {.kind = EVENT_LEASE_TICKED,
                           .lease_ticked = {.lease = lease->id,
                                            .job = lease->job,

@@ -192,7 +192,8 @@ static void note_lost(struct decision *decision, const struct job *job, const ch
                  "the parameter server is gone and has no successor yet: %s", why);
     else if (why && rank < job->worker_count)
         snprintf(event.job_noted.reason, JOB_REASON_SIZE,
-                 "worker %zu is gone and has no successor yet: %s", rank, why);
+                 "%s %zu is gone and has no successor yet: %s",
+                 job_has_server(job) ? "worker" : "rank", rank, why);
     else if (why && server == servers && job->request.has_replica)
         snprintf(event.job_noted.reason, JOB_REASON_SIZE,
                  "the parameter server has no replica yet: %s", why);

@@ -25,6 +25,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_DORMANCY_ADVANCED] = "dormancy_advanced",
     [EVENT_KARMA_SHARED] = "karma_shared",
     [EVENT_DAY_BEGAN] = "day_began",
+    [EVENT_RULES_CHANGED] = "rules_changed",
     [EVENT_TOKEN_ADDED] = "token_added",
     [EVENT_TOKEN_REVOKED] = "token_revoked",
     [EVENT_CODE_ADDED] = "code_added",
@@ -151,6 +152,10 @@ static const struct json_field karma_shared_fields[] = {
 static const struct json_field day_began_fields[] = {
     HEADER,
     SCHEMA_RANGE("day", struct event, day_began.day, 0, SCHEMA_TIME_MS_MAX),
+};
+static const struct json_field rules_changed_fields[] = {
+    HEADER,
+    SCHEMA_RANGE("rules", struct event, rules_changed.rules, 1, CORE_RULES_NEWEST + 1),
 };
 static const struct json_field token_added_fields[] = {
     HEADER,
@@ -419,6 +424,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_DORMANCY_ADVANCED] = ROW(dormancy_advanced),
     [EVENT_KARMA_SHARED] = ROW(karma_shared),
     [EVENT_DAY_BEGAN] = ROW(day_began),
+    [EVENT_RULES_CHANGED] = ROW(rules_changed),
     [EVENT_TOKEN_ADDED] = ROW(token_added),
     [EVENT_TOKEN_REVOKED] = ROW(token_revoked),
     [EVENT_CODE_ADDED] = ROW(code_added),

@@ -38,6 +38,16 @@
  */
 enum { EVENT_LOG_VERSION = 1 };
 
+/*
+ * Rules that came later than logs that are still read. A log begins by the first, and goes on by
+ * each from the rules_changed on that names it: what was before replays as it was.
+ */
+enum {
+    CORE_RULES_FIRST = 0,
+    CORE_RULES_OWN_PAY = 1, /* what an account pays itself stays granted if it was */
+    CORE_RULES_NEWEST = CORE_RULES_OWN_PAY,
+};
+
 enum event_kind {
     EVENT_SETTINGS_CHANGED,
     EVENT_ACCOUNT_OPENED,
@@ -86,6 +96,7 @@ enum event_kind {
     EVENT_BOOKING_FORFEITED, /* a part of what cancelling it late costs */
     EVENT_ENTRY_POSTED,
     EVENT_SLOT_CLOSED,
+    EVENT_RULES_CHANGED, /* what follows is by later rules than what came before */
     EVENT_KIND_COUNT,
 };
 
@@ -151,6 +162,9 @@ struct event {
         struct {
             int64_t day; /* since 1970, UTC */
         } day_began;
+        struct {
+            int64_t rules; /* CORE_RULES_ */
+        } rules_changed;
         struct {
             int64_t hour; /* since 1970 */
             int64_t share_micro;

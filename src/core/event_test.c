@@ -110,6 +110,7 @@ TEST(every_kind_of_event_goes_there_and_back)
                          .inputs = {{1, 2, 3, 4}, {5, 6, 7, 8}, {0, 0, 0, 1}, {9, 9, 9, 9}},
                          .board = {{{-1, {1, -1, 2, -2}}, {5, {0}}, {6, {3, 4}}, {7, {0}}}},
                          .price = price_cold_start()}},
+        {.kind = EVENT_RULES_CHANGED, .rules_changed = {CORE_RULES_OWN_PAY}},
     };
     assert_int_equal(sizeof(examples) / sizeof(*examples), EVENT_KIND_COUNT);
     for (size_t i = 0; i < EVENT_KIND_COUNT; i++) {

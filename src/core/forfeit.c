@@ -105,7 +105,7 @@ int apply_booking_forfeited(struct core *core, const struct event *event, struct
                                                core_withheld_basis_points(core, job, machine))};
         if (ledger_plan_post(core->ledger, &post, &core->due, error) < 0)
             return apply_unfit(event, error);
-        machine->withheld_micro += post.withheld_micro;
+        machine->withheld_micro += core_due_withheld_micro(core);
     }
     forfeit->next++;
     return 0;
@@ -122,6 +122,8 @@ void decide_forfeit(struct decision *decision, const struct job *job)
     compute(core, job, decision->now_ms);
     while (!core_is_forfeited(core, job)) {
         const struct forfeit_part *part = &core->forfeit.parts[core->forfeit.next];
+        if (part->machine)
+            decide_own_pay(decision, job->request.account, part->machine->owner);
         struct event event = {
             .kind = EVENT_BOOKING_FORFEITED,
             .booking_forfeited = {.job = job->id,

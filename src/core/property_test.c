@@ -99,6 +99,9 @@ static void assert_event_is_sound(const struct core *core, const struct event *e
         if (event->entry_posted.job)
             assert_job_is_sound(core, core_job(core, event->entry_posted.job));
     }
+    if (event->kind == EVENT_ENTRY_POSTED && event->entry_posted.kind == LEDGER_ENTRY_POST &&
+        event->entry_posted.from_account == event->entry_posted.to_account)
+        assert_int_equal(core->rules, CORE_RULES_NEWEST);
     if (event->kind == EVENT_LEASE_OFFERED) {
         const struct lease *lease = core_lease(core, event->lease_offered.lease);
         const struct machine *machine = core_machine(core, lease->machine);

@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 19 };
+enum { VERSION = 20 };
 
 struct core_record {
     int64_t version;
@@ -27,6 +27,7 @@ struct core_record {
     struct price_vector price;
     int64_t day;
     int64_t karma_hour;
+    int64_t rules;
     int64_t grant_day;
     int64_t grant_day_micro;
     struct queue_clock queue;
@@ -44,6 +45,7 @@ static const struct json_field core_fields[] = {
     SCHEMA_OBJECT("price", struct core_record, price, schema_price),
     SCHEMA_TIME("day", struct core_record, day),
     SCHEMA_TIME("karma_hour", struct core_record, karma_hour),
+    SCHEMA_RANGE("rules", struct core_record, rules, 0, CORE_RULES_NEWEST),
     SCHEMA_TIME("grant_day", struct core_record, grant_day),
     SCHEMA_MICRO("grant_day_micro", struct core_record, grant_day_micro),
     SCHEMA_RANGE("queue_tag", struct core_record, queue.now_tag, 0, QUEUE_TAG_MAX),
@@ -93,6 +95,7 @@ void core_snapshot_write(const struct core *core, struct buffer *out)
                                        .price = core->price,
                                        .day = core->day,
                                        .karma_hour = core->karma_hour,
+                                       .rules = core->rules,
                                        .grant_day = core->grant_day,
                                        .grant_day_micro = core->grant_day_micro,
                                        .queue = core->queue,
@@ -225,6 +228,9 @@ static int restore_head(struct core *core, struct arena *arena, struct text line
     core->price = core->listing.price = head->price;
     core->day = head->day;
     core->karma_hour = head->karma_hour;
+    core->rules = head->rules;
+    if (core->rules >= CORE_RULES_OWN_PAY)
+        ledger_return_own(core->ledger);
     core->grant_day = head->grant_day;
     core->grant_day_micro = head->grant_day_micro;
     core->queue = head->queue;

@@ -235,11 +235,20 @@ static void stand_still(struct exchange_client *client)
         client->transfer_ns += transfer_since(client, since_ns, now_ns);
 }
 
-bool exchange_client_step(struct exchange_client *client, const struct exchange_step *step,
-                          float *parameters)
+bool exchange_client_count(struct exchange_client *client, const struct exchange_step *step)
 {
     client_lock(client);
     count_step(client, step);
+    const bool is_wanted = client->is_stopped || client->has_answer ||
+                           client->check.turn == CLIENT_CHECK_WANTED || must_wait(client) ||
+                           (client->is_joined && !client->is_in_flight && is_due(client));
+    client_unlock(client);
+    return is_wanted;
+}
+
+bool exchange_client_exchange(struct exchange_client *client, float *parameters)
+{
+    client_lock(client);
     while (!client->is_stopped) {
         if (client->has_answer)
             take_answer(client, parameters);
@@ -262,6 +271,12 @@ bool exchange_client_step(struct exchange_client *client, const struct exchange_
     const bool goes_on = !client->is_stopped;
     client_unlock(client);
     return goes_on;
+}
+
+bool exchange_client_step(struct exchange_client *client, const struct exchange_step *step,
+                          float *parameters)
+{
+    return !exchange_client_count(client, step) || exchange_client_exchange(client, parameters);
 }
 
 struct exchange_steps exchange_client_steps(struct exchange_client *client)
@@ -370,6 +385,7 @@ void exchange_client_status(struct exchange_client *client, struct exchange_clie
         .waiting_ns = client->waiting_ns + now_ns - since_ns,
         .transfer_ns = client->transfer_ns + transfer_ns,
         .lost_since_ns = client->lost_since_ns,
+        .has_left = client->has_left,
         .settings = client->settings,
     };
     memcpy(out->reason, client->reason, sizeof out->reason);

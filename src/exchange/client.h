@@ -77,6 +77,7 @@ struct exchange_client_status {
     int64_t waiting_ns;    /* the training thread stood still, in all */
     int64_t transfer_ns;   /* of that, while its push or the answer travelled */
     int64_t lost_since_ns; /* monotonic; 0 while the link is up */
+    bool has_left;         /* exchange_client_finish said goodbye: it needs no stream any more */
     struct exchange_settings settings;
     char reason[256]; /* why it stopped, or what broke the link last */
 };
@@ -106,6 +107,10 @@ void exchange_client_begin(struct exchange_client *client, const float *paramete
  */
 bool exchange_client_step(struct exchange_client *client, const struct exchange_step *step,
                           float *parameters);
+/* The same in two parts, for parameters that must be gathered first: count returns whether they are
+ * wanted now; if so, exchange follows with them before the next count. */
+bool exchange_client_count(struct exchange_client *client, const struct exchange_step *step);
+bool exchange_client_exchange(struct exchange_client *client, float *parameters);
 /* How steps are made from now on, as the policy says. */
 struct exchange_steps {
     uint32_t batch; /* samples a step; 0: the job's */

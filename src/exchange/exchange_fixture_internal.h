@@ -11,10 +11,12 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum {
     WORKERS = 3,
@@ -38,12 +40,13 @@ struct worker {
     const struct data *data;
     uint32_t rank;
     int64_t step_us;
-    uint64_t die_at_step;     /* without a word; 0: never */
-    pthread_barrier_t *start; /* the first step waits until all have joined; NULL: it does not */
-    uint64_t leave_at_step;   /* in good order; 0: never */
-    uint64_t bad_at_step;     /* parameters become not finite; 0: never */
-    uint64_t diverge_at_step; /* says that its loss is not finite; 0: never */
-    uint64_t rejoin_at_step;  /* on second_fd */
+    uint64_t die_at_step;       /* without a word; 0: never */
+    pthread_barrier_t *start;   /* the first step waits until all have joined; NULL: it does not */
+    const atomic_bool *is_over; /* the server is gone */
+    uint64_t leave_at_step;     /* in good order; 0: never */
+    uint64_t bad_at_step;       /* parameters become not finite; 0: never */
+    uint64_t diverge_at_step;   /* says that its loss is not finite; 0: never */
+    uint64_t rejoin_at_step;    /* on second_fd */
     int second_fd;
     float parameters[FEATURES];
     struct exchange_client_status status; /* at the end */
@@ -57,6 +60,7 @@ struct bench {
     uint32_t worker_count;
     uint64_t server_fences[EXCHANGE_SERVERS_MAX + 1]; /* of other servers; 0: there is none */
     bool has_ended;
+    atomic_bool is_over; /* no stream comes any more */
     struct exchange_outcome outcome;
     char reason[256];
     float final[FEATURES];
@@ -220,7 +224,24 @@ static inline struct bench *bench_new(void)
     return bench;
 }
 
-/* A worker's link, on a thread of its own. */
+/* On the link's thread, or once that has ended: who is gone by then is sent no stream. */
+static inline void worker_attach_take(struct worker *worker, uint32_t server, int fd, uint64_t term)
+{
+    struct error error;
+    if (!worker->client) {
+        close(fd);
+        return;
+    }
+    if (exchange_client_attach_take(worker->client, server, fd, term, &error) < 0) {
+        fprintf(stderr, "%s\n", error.message);
+        close(fd);
+    }
+}
+
+/*
+ * A worker's link, on a thread of its own. Training may have ended before this thread first ran,
+ * or while a stream was posted: what is posted after this finds the client gone.
+ */
 static inline void *link_run(void *context)
 {
     struct worker *worker = context;

@@ -31,9 +31,7 @@ static inline double step(struct worker *worker, struct random *random)
 static inline void stream_replace(void *context)
 {
     struct worker *worker = context;
-    struct error error;
-    if (exchange_client_attach_take(worker->client, 0, worker->second_fd, 0, &error) < 0)
-        fprintf(stderr, "%s\n", error.message);
+    worker_attach_take(worker, 0, worker->second_fd, 0);
 }
 
 /* Who steps before the others have joined makes rounds of its own. */
@@ -41,7 +39,7 @@ static inline void wait_until_joined(struct worker *worker)
 {
     const struct timespec moment = {0, 1000000};
     exchange_client_status(worker->client, &worker->status);
-    while (worker->status.state == EXCHANGE_CLIENT_CONNECTING) {
+    while (worker->status.state == EXCHANGE_CLIENT_CONNECTING && !atomic_load(worker->is_over)) {
         nanosleep(&moment, NULL);
         exchange_client_status(worker->client, &worker->status);
     }
@@ -53,10 +51,10 @@ static inline void *training_run(void *context)
     struct random random;
     random_init(&random, 100 + worker->rank);
     exchange_client_begin(worker->client, worker->parameters);
-    if (worker->start) {
+    if (worker->start || worker->die_at_step > 0) /* who dies unknown is not missed */
         wait_until_joined(worker);
+    if (worker->start)
         pthread_barrier_wait(worker->start);
-    }
     for (uint64_t count = 1;; count++) {
         struct exchange_step done = {.samples = BATCH};
         done.started_ns = clock_monotonic_ns(&clock_system);
@@ -92,14 +90,17 @@ static inline void worker_start(struct worker *worker)
 static inline void bench_finish(struct bench *bench)
 {
     struct error error;
-    for (uint32_t i = 0; i < bench->worker_count; i++)
+    for (uint32_t i = 0; i < bench->worker_count; i++) {
+        bench->workers[i].is_over = &bench->is_over;
         worker_start(&bench->workers[i]);
+    }
     ASSERT_OK(loop_run(bench->loop, &error));
     assert_true(bench->has_ended);
     bench->status = *exchange_server_status(bench->server);
     memcpy(bench->worker_statuses, bench->status.workers,
            bench->status.worker_count * sizeof *bench->status.workers);
     exchange_server_free(TAKE(bench->server));
+    atomic_store(&bench->is_over, true);
     for (uint32_t i = 0; i < bench->worker_count; i++) {
         pthread_join(bench->workers[i].training_thread, NULL);
         pthread_join(bench->workers[i].link_thread, NULL);

@@ -156,6 +156,8 @@ struct exchange_server_options {
     void *measure_context;
     /* Somebody joined, left, made one of its first pushes, or a measurement came. */
     void (*on_change)(void *context);
+    /* A push of this mean loss came and counts; may be NULL. */
+    void (*on_push)(void *context, uint32_t rank, double loss);
     /* A worker was dropped for this reason; for the log. */
     void (*on_drop)(void *context, uint64_t lease, const struct error *reason);
     /* Once; in it or after it the owner frees the server. */

@@ -305,6 +305,8 @@ void server_push(struct exchange_server *server, struct connection *connection)
         .commit_ns = commit_ns_of(connection),
         .loss = connection->push.loss,
     };
+    if (server->options.on_push)
+        server->options.on_push(server->options.context, connection->rank, connection->push.loss);
     sync_policy_push(server->policy, server_now_ns(server), &push, &server->actions);
     server_act(server);
     if (server->workers[connection->worker].commits <= CHANGES_SHOWN)

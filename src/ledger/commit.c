@@ -73,7 +73,10 @@ static int compute_post(const struct ledger *ledger, const struct ledger_entry *
         return misfit(entry, "mint cannot earn", error);
     take_from_hold(change, entry);
     struct ledger_account *payee = change->is_same ? &change->from : &change->to;
-    payee->earned_micro += entry->amount_micro;
+    const int64_t returned_micro =
+        change->is_same && ledger->returns_own ? entry->granted_micro : 0;
+    payee->granted_micro += returned_micro;
+    payee->earned_micro += entry->amount_micro - returned_micro;
     payee->withheld_micro += entry->withheld_micro;
     if (__builtin_add_overflow(payee->earned_total_micro, entry->amount_micro,
                                &payee->earned_total_micro) ||

@@ -20,6 +20,16 @@ const char *ledger_entry_kind_name(enum ledger_entry_kind kind)
     return kind_names[kind];
 }
 
+void ledger_return_own(struct ledger *ledger)
+{
+    ledger->returns_own = true;
+}
+
+bool ledger_returns_own(const struct ledger *ledger)
+{
+    return ledger->returns_own;
+}
+
 struct ledger *ledger_new(uint64_t mint_account, uint64_t operator_account)
 {
     struct ledger *ledger = calloc(1, sizeof(*ledger));

@@ -100,6 +100,13 @@ struct ledger *ledger_new(uint64_t mint_account, uint64_t operator_account);
 void ledger_free(struct ledger *ledger); /* NULL is fine */
 DEFINE_AUTO(ledger);
 
+/*
+ * From now on what an account pays itself comes back as what it was: granted credits stay granted,
+ * as nobody else gave anything for them. Before, they became earned.
+ */
+void ledger_return_own(struct ledger *ledger);
+bool ledger_returns_own(const struct ledger *ledger);
+
 /* CONFLICT when the account is open already, or was. */
 MUST_CHECK int ledger_open_account(struct ledger *ledger, uint64_t account, struct error *error);
 
@@ -128,7 +135,8 @@ struct ledger_post {
     uint64_t payee;
     int64_t amount_micro;   /* the payer's cost; the fee is taken out of it */
     int64_t fee_micro;      /* the operator's part */
-    int64_t withheld_micro; /* of the rest: what the payee cannot spend yet */
+    int64_t withheld_micro; /* of the rest: what the payee cannot spend yet; of what comes back
+                               granted nothing is withheld */
     const char *memo;       /* NULL: "tick"; a fee for cancelling says so here */
 };
 

@@ -12,6 +12,7 @@ struct ledger {
     uint64_t mint;
     uint64_t operator_account;
     uint64_t entry_count;
+    bool returns_own; /* what an account pays itself stays what it was */
 };
 
 /* No part out of range, and nothing negative but mint. */

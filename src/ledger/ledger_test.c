@@ -179,6 +179,30 @@ TEST(a_borrower_can_pay_for_its_own_machine)
     assert_parts(ledger, BORROWER, 0, 40, 60);
 }
 
+TEST(what_an_account_pays_itself_comes_back_as_what_it_was)
+{
+    AUTO(ledger) struct ledger *ledger = new_ledger();
+    ledger_return_own(ledger);
+    grant(ledger, LENDER, 50);
+    hold(ledger, LENDER, JOB, 50);
+    post(ledger, (struct ledger_post){.job = JOB, .payee = BORROWER, .amount_micro = 50});
+    grant(ledger, BORROWER, 60);
+    hold(ledger, BORROWER, JOB, 100); /* 60 of them granted */
+    assert_parts(ledger, BORROWER, 0, 10, 100);
+    post(ledger, (struct ledger_post){.job = JOB,
+                                      .payee = BORROWER,
+                                      .amount_micro = 45,
+                                      .fee_micro = 5,
+                                      .withheld_micro = 20});
+    assert_parts(ledger, BORROWER, 40, 10, 55);
+    assert_int_equal(ledger_account(ledger, BORROWER)->withheld_micro, 0);
+    post(ledger, (struct ledger_post){
+                     .job = JOB, .payee = BORROWER, .amount_micro = 25, .withheld_micro = 20});
+    assert_parts(ledger, BORROWER, 55, 20, 30); /* 15 were left of the granted ones */
+    assert_int_equal(ledger_account(ledger, BORROWER)->withheld_micro, 10);
+    assert_int_equal(ledger_transferable_micro(ledger_account(ledger, BORROWER)), 10);
+}
+
 TEST(an_entry_that_does_not_fit_is_corrupt_and_changes_nothing)
 {
     struct error error = {0};
@@ -493,6 +517,7 @@ int main(void)
         cmocka_unit_test(the_fee_is_taken_out_of_the_post),
         cmocka_unit_test(withheld_credits_are_earned_but_cannot_be_spent_until_released),
         cmocka_unit_test(a_borrower_can_pay_for_its_own_machine),
+        cmocka_unit_test(what_an_account_pays_itself_comes_back_as_what_it_was),
         cmocka_unit_test(an_entry_that_does_not_fit_is_corrupt_and_changes_nothing),
         cmocka_unit_test(a_refund_takes_what_there_is_still_and_leaves_nobody_below_zero),
         cmocka_unit_test(nothing_is_refunded_out_of_a_frozen_account),

@@ -131,18 +131,21 @@ int ledger_plan_post(const struct ledger *ledger, const struct ledger_post *post
                          ", %" PRId64 " withheld, cannot be",
                          post->amount_micro, post->payee, fee, post->withheld_micro);
     const int64_t paid_granted = smaller(paid, hold->granted_micro);
+    const bool comes_back = ledger->returns_own && post->payee == hold->account;
+    const int64_t earned_micro = comes_back ? paid - paid_granted : paid;
     *out_plan = (struct ledger_plan){0};
     if (paid > 0)
-        add_entry(ledger, out_plan,
-                  (struct ledger_entry){.kind = LEDGER_ENTRY_POST,
-                                        .from_account = hold->account,
-                                        .to_account = post->payee,
-                                        .amount_micro = paid,
-                                        .granted_micro = paid_granted,
-                                        .withheld_micro = post->withheld_micro,
-                                        .job = post->job,
-                                        .lease = post->lease},
-                  post->memo ? post->memo : "tick");
+        add_entry(
+            ledger, out_plan,
+            (struct ledger_entry){.kind = LEDGER_ENTRY_POST,
+                                  .from_account = hold->account,
+                                  .to_account = post->payee,
+                                  .amount_micro = paid,
+                                  .granted_micro = paid_granted,
+                                  .withheld_micro = smaller(post->withheld_micro, earned_micro),
+                                  .job = post->job,
+                                  .lease = post->lease},
+            post->memo ? post->memo : "tick");
     if (fee > 0)
         add_entry(
             ledger, out_plan,

@@ -237,6 +237,11 @@ static bool has_lead_succeeded(const struct job *job)
            job->workers[0]->outcome == LEASE_OUTCOME_SUCCEEDED;
 }
 
+bool job_waits_for_machine(const struct job *job)
+{
+    return !job_has_server(job) && job_lost_rank(job, 0) < job->worker_count;
+}
+
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE])
 {
     const bool has_server = job_has_server(job);
@@ -272,7 +277,7 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
         return JOB_VERDICT_WAITS;
     }
     if (open > 0 || job->worker_count == 0 || (has_server && succeeded > 0) ||
-        waits_for_owners(job))
+        waits_for_owners(job) || job_waits_for_machine(job))
         return JOB_VERDICT_GOES_ON;
     if (!last_bad)
         return JOB_VERDICT_SUCCEEDED;

@@ -204,6 +204,8 @@ struct lease *job_orphan(const struct job *job);
 bool job_can_promote(const struct job *job);
 /* The first rank from `from` on that is to get a successor; job->worker_count: none. */
 size_t job_lost_rank(const struct job *job, size_t from);
+/* An own program starts anew on whatever machine comes, also when all of its ranks are gone. */
+bool job_waits_for_machine(const struct job *job);
 /* Whether it takes one more rank. A borrower who let a worker go wants no more of them. */
 bool job_can_grow(const struct job *job);
 /* Whether a machine is out of the question for one more worker: it has one, or had one that failed,

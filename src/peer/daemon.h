@@ -44,6 +44,8 @@ struct daemon_options {
     struct open_terms open;    /* of leases with the Internet */
     const char *const *data;   /* own_data.h */
     size_t data_count;
+    const char *const *software; /* software.h */
+    size_t software_count;
     int ready_fd; /* taken: see peer.h */
     int stop_fd;  /* borrowed */
 };

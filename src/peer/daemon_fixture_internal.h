@@ -146,6 +146,8 @@ static inline void on_put_chunk(struct http_request *request, void *context)
         text_equal(http_request_header(request, "Content-Encoding"), TEXT("zstd"));
     if (!is_allowed(request))
         http_reply_problem(request, 401, "refused", "no");
+    else if (market->chunks == NOT_NOW)
+        http_reply_problem(request, 503, "unavailable", "not now");
     else if (blob_hash_parse(http_request_parameter(request, "hash"), &hash, &error) < 0 ||
              (is_frame ? blob_store_put_frame(market->blobs, &hash, body, &error)
                        : blob_store_put(market->blobs, &hash, body, &stored, &error)) < 0)

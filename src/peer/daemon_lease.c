@@ -155,6 +155,9 @@ static int keeper_message_fence(const struct lease_message *message, struct leas
     case LEASE_MESSAGE_LOGS_AT:
         *out_lease = (struct lease_fence){message->addresses.lease, message->addresses.fence};
         return 0;
+    case LEASE_MESSAGE_CHECKPOINT_WANTED:
+        *out_lease = message->checkpoint_wanted;
+        return 0;
     case LEASE_MESSAGE_STREAM_READY:
         *out_lease = (struct lease_fence){message->stream_ready.lease, message->stream_ready.fence};
         return 0;

@@ -193,6 +193,11 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
         daemon_pass_on(daemon, (struct lease_fence){message.log_kept.lease, message.log_kept.fence},
                        message.type, payload);
         break;
+    case LEASE_MESSAGE_CHECKPOINTS:
+        daemon_pass_on(daemon,
+                       (struct lease_fence){message.checkpoints.lease, message.checkpoints.fence},
+                       message.type, payload);
+        break;
     case LEASE_MESSAGE_LOG_READER:
         daemon_pass_on(daemon,
                        (struct lease_fence){message.log_reader.lease, message.log_reader.fence},
@@ -223,6 +228,7 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_TRIED:
     case LEASE_MESSAGE_CHUNKS_AT:
     case LEASE_MESSAGE_LOGS_AT:
+    case LEASE_MESSAGE_CHECKPOINT_WANTED:
         log_event(LOG_ERROR, "message_refused", "type=%s", lease_message_type_name(message.type));
         link_finish(link);
         break;

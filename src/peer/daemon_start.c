@@ -3,6 +3,7 @@
 #include "peer/daemon_internal.h"
 #include "peer/lease_verify.h"
 #include "peer/own_data.h"
+#include "peer/software.h"
 #include "sandbox/folder.h"
 
 #include <dirent.h>
@@ -139,6 +140,10 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
         .open = daemon->options->open,
         .data_path = data && document->role == LEASE_ROLE_WORKER ? text_of(data) : (struct text){0},
         .sandbox_host = buffer_text(&sandbox)};
+    _Static_assert((int)SOFTWARE_MAX == (int)KEEPER_SOFTWARE_MAX, "all are told");
+    setup.software_count =
+        (uint32_t)software_choose(daemon->options->software, daemon->options->software_count,
+                                  document->labels, setup.software);
     memcpy(setup.server_public_key, daemon->enrolment->server_public_key,
            sizeof(setup.server_public_key));
     struct holding *holding = NULL;

@@ -209,14 +209,8 @@ static void lease_ends_only_when_its_log_is_kept(void **state)
     wait_for_no_folder(market);
 }
 
-static void stream_is_dialled_anew_with_a_new_ticket(void **state)
+static void dial_anew(struct market *market)
 {
-    struct market *market = *state;
-    wait_for(market, LEASE_MESSAGE_HELLO, -1);
-    turn(market);
-    start_lease(market, 60000);
-    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
-    close(TAKE_FD(market->stream_fd));
     market_send(market, &(struct lease_message){.type = LEASE_MESSAGE_STREAM_OPEN,
                                                 .stream_open = {.lease = market->next_lease,
                                                                 .fence = 1,
@@ -226,6 +220,33 @@ static void stream_is_dialled_anew_with_a_new_ticket(void **state)
                                                                 .peer_rank = 3,
                                                                 .ticket = {0xcd}}});
     wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+}
+
+/* It ended well, and what it said last is still to be read when a stream comes for it. */
+static void process_that_is_done_needs_no_streams(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "last\n");
+    char said[5];
+    while (recv(market->stream_fd, said, sizeof(said), MSG_DONTWAIT) < 0)
+        turn(market);
+    dial_anew(market);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
+}
+
+static void stream_is_dialled_anew_with_a_new_ticket(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    close(TAKE_FD(market->stream_fd));
+    dial_anew(market);
     assert_memory_equal(market->stream_line, "SOUK-STREAM cd0000", 18);
     tell_worker(market, "whose\n");
     static const char said[] = "server 3 of term 7\n";
@@ -497,6 +518,7 @@ static int run(void)
         DAEMON_TEST(process_that_floods_is_slowed_down),
         DAEMON_TEST(log_that_was_not_kept_is_sent_again_on_a_new_link),
         DAEMON_TEST(lease_ends_only_when_its_log_is_kept),
+        DAEMON_TEST(process_that_is_done_needs_no_streams),
         DAEMON_TEST(stream_is_dialled_anew_with_a_new_ticket),
         DAEMON_TEST(forged_lease_is_not_started),
         DAEMON_TEST(older_holder_is_refused_and_a_newer_one_takes_its_place),

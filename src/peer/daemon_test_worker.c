@@ -8,11 +8,13 @@
  * huge        as done, with a result of 17 MiB that takes no room on the disk
  * absurd      the same, of 1 TiB
  * flood       sends long reports for ever
+ * last        sends more than is read at once, ends well, and lives on until its stream is gone
  * crash       ends with code 3
  * nonsense    says what is no message, and waits
  * stubborn    ignores every wish to end
  * other       sends the line back in upper case
  */
+#include "peer/tenancy.h"
 #include "runtime/child_message.h"
 #include "sandbox/stage.h"
 
@@ -73,10 +75,36 @@ static void send_sized_result(off_t size)
     tell(&(struct child_message){.kind = CHILD_ARTIFACT, .artifact.name = TEXT("model")});
 }
 
-static void done(bool is_ok, const char *message)
+static void say_done(bool is_ok, const char *message)
 {
     tell(&(struct child_message){.kind = CHILD_DONE,
                                  .done = {.is_ok = is_ok, .message = text_of(message)}});
+}
+
+static void done(bool is_ok, const char *message)
+{
+    say_done(is_ok, message);
+    _exit(0);
+}
+
+static void send_long_report(void)
+{
+    static char json[CHILD_REPORT_MAX];
+    memset(json, ' ', sizeof(json));
+    tell(&(struct child_message){.kind = CHILD_REPORT, .report.json = {json, sizeof(json)}});
+}
+
+static void say_last_words(int stream)
+{
+    char byte;
+    for (int i = 0; i < TENANCY_TALK_BYTES / CHILD_REPORT_MAX + 2; i++)
+        send_long_report();
+    say_done(true, "trained");
+    close(CHILD_FD);
+    if (write(stream, "gone\n", 5) != 5)
+        _exit(12);
+    while (read(stream, &byte, 1) == 1)
+        ;
     _exit(0);
 }
 
@@ -102,11 +130,10 @@ static void obey(int stream, const char *line)
         send_sized_result((off_t)1 << 40);
         done(true, "trained");
     } else if (strcmp(line, "flood\n") == 0) {
-        static char json[CHILD_REPORT_MAX];
-        memset(json, ' ', sizeof(json));
         for (;;)
-            tell(
-                &(struct child_message){.kind = CHILD_REPORT, .report.json = {json, sizeof(json)}});
+            send_long_report();
+    } else if (strcmp(line, "last\n") == 0) {
+        say_last_words(stream);
     } else if (strcmp(line, "crash\n") == 0) {
         _exit(3);
     } else if (strcmp(line, "nonsense\n") == 0) {

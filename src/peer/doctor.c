@@ -7,6 +7,10 @@
 #include "sandbox/sandbox.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static void write_machine(const struct machine_probe *probe, struct buffer *out)
 {
@@ -62,6 +66,24 @@ static void write_power(const char *root, struct buffer *out)
         buffer_append_string(out, "\ntemperature: no sensor\n");
 }
 
+/* What packages of jobs are installed by: Debian's pip, or one in the folder of Python's own. */
+static void write_packages(struct buffer *out)
+{
+    char python[PATH_MAX], own[PATH_MAX];
+    const bool has_python = realpath("/usr/bin/python3", python) != NULL;
+    snprintf(own, sizeof(own), "/usr/lib/%.255s/site-packages/pip/__main__.py",
+             has_python ? strrchr(python, '/') + 1 : "python3");
+    const bool has_pip = access("/usr/lib/python3/dist-packages/pip/__main__.py", R_OK) == 0 ||
+                         access(own, R_OK) == 0;
+    if (has_python && has_pip)
+        buffer_append_format(out, "packages: ok, %s with pip\n", python);
+    else
+        buffer_append_format(out,
+                             "packages: missing: jobs that bring wheels cannot run: no %s (Debian: "
+                             "apt install python3-pip)\n",
+                             has_python ? "pip" : "/usr/bin/python3");
+}
+
 static int write_cache(const char *state_dir, struct buffer *out, struct error *error)
 {
     char used[UNITS_TEXT_SIZE];
@@ -89,6 +111,7 @@ int peer_doctor(const struct peer_options *options, struct buffer *out, struct e
         buffer_append_format(out, "sandbox: missing: %s\n", sandbox_error.message);
     else
         sandbox_doctor(sandboxes, out);
+    write_packages(out);
     owner_doctor(peer_root(options), options->display, out);
     return write_cache(options->state_dir, out, error);
 }

@@ -90,6 +90,8 @@ static void write_offer(struct json_writer *writer, const struct enlist_request 
     json_array_end(writer);
     json_field_bool(writer, "paused", false);
     json_field_string(writer, "network", offer_network_name(request->network));
+    if (request->install != OFFER_INSTALL_NONE)
+        json_field_string(writer, "install", offer_install_name(request->install));
     if (request->when)
         json_field_string(writer, "when", request->when);
     if (request->zone)

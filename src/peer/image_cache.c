@@ -11,11 +11,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { HEX_SIZE = 2 * IMAGE_HASH_SIZE, ENTRY_MAX = 1 << 20, NAME_SIZE = HEX_SIZE + 32 };
 
-#define GONE ".gone-"
+#define GONE   ".gone-"
+#define MAKING ".making-"
 
 struct kept {
     char name[NAME_SIZE];
@@ -109,16 +111,65 @@ static int cache_open(const char *cache, int *out_fd, struct error *error)
     return *out_fd < 0 ? error_set_errno(error, errno, "open \"%s\"", cache) : 0;
 }
 
+static int drop(const char *cache, int cache_fd, const struct kept *kept, struct error *error);
+
+struct ageing {
+    const char *cache;
+    time_t before;
+    struct error *error;
+};
+
+static int drop_if_old(int cache_fd, const struct kept *kept, void *context)
+{
+    const struct ageing *ageing = context;
+    if (kept->used.tv_sec >= ageing->before)
+        return 0;
+    AUTO_FD int fd = open_locked(cache_fd, kept->name, LOCK_EX);
+    return fd < 0 ? 0 : drop(ageing->cache, cache_fd, kept, ageing->error);
+}
+
+static int take(const char *cache, int cache_fd, const uint8_t hash[IMAGE_HASH_SIZE],
+                struct image_hold *out_hold)
+{
+    struct search search = {.cache = cache, .hold = out_hold};
+    out_hold->fd = -1;
+    text_hex_encode(hash, IMAGE_HASH_SIZE, search.hex);
+    return visit_all(cache_fd, take_if_same, &search);
+}
+
 int image_cache_take(const char *cache, const uint8_t hash[IMAGE_HASH_SIZE],
                      struct image_hold *out_hold, bool *out_is_there, struct error *error)
 {
     AUTO_FD int cache_fd = -1;
-    struct search search = {.cache = cache, .hold = out_hold};
+    struct timespec now;
     out_hold->fd = -1;
-    text_hex_encode(hash, IMAGE_HASH_SIZE, search.hex);
     if (cache_open(cache, &cache_fd, error) < 0)
         return -1;
-    *out_is_there = visit_all(cache_fd, take_if_same, &search) == 1;
+    *out_is_there = take(cache, cache_fd, hash, out_hold) == 1;
+    clock_gettime(CLOCK_REALTIME, &now); /* as the file system has it */
+    struct ageing ageing = {cache, now.tv_sec - IMAGE_UNUSED_MAX_S, error};
+    if (visit_all(cache_fd, drop_if_old, &ageing) == 0)
+        return 0;
+    image_hold_release(out_hold);
+    return -1;
+}
+
+int image_cache_reserve(const char *cache, const uint8_t hash[IMAGE_HASH_SIZE], int *out_fd,
+                        struct error *error)
+{
+    AUTO_FD int cache_fd = -1;
+    char name[NAME_SIZE] = MAKING;
+    text_hex_encode(hash, IMAGE_HASH_SIZE, name + strlen(MAKING));
+    *out_fd = -1;
+    if (cache_open(cache, &cache_fd, error) < 0)
+        return -1;
+    AUTO_FD int fd = openat(cache_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set_errno(error, errno, "make \"%s/%s\"", cache, name);
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        *out_fd = TAKE_FD(fd);
+    else if (errno != EWOULDBLOCK)
+        return error_set_errno(error, errno, "lock \"%s/%s\"", cache, name);
     return 0;
 }
 
@@ -160,7 +211,16 @@ static int drop(const char *cache, int cache_fd, const struct kept *kept, struct
     return folder_remove(path, error);
 }
 
-/* What a power cut left of one that was being removed. */
+/* Whoever made it holds it no more. One who opened it before and locks it now makes the same once
+ * more, which does no harm. */
+static void drop_reservation(int cache_fd, const char *name)
+{
+    AUTO_FD int fd = openat(cache_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(cache_fd, name, 0); /* an empty file that stays is in nobody's way */
+}
+
+/* What a power cut left of one that was being removed, and reservations that are over. */
 static int drop_left_overs(const char *cache, int cache_fd, struct error *error)
 {
     const int copy = openat(cache_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -177,6 +237,8 @@ static int drop_left_overs(const char *cache, int cache_fd, struct error *error)
         if (strncmp(entry->d_name, GONE, strlen(GONE)) == 0 &&
             snprintf(path, sizeof(path), "%s/%s", cache, entry->d_name) < (int)sizeof(path))
             result = folder_remove(path, error);
+        else if (strncmp(entry->d_name, MAKING, strlen(MAKING)) == 0)
+            drop_reservation(cache_fd, entry->d_name);
     }
     closedir(folder);
     return result;
@@ -187,8 +249,8 @@ static int make_room(const char *cache, int cache_fd, uint64_t bytes, uint64_t b
 {
     if (bytes > bytes_max)
         return error_set(error, ERROR_EXHAUSTED,
-                         "the image takes %" PRIu64 " MiB unpacked, and %" PRIu64
-                         " MiB are kept for images here",
+                         "unpacked it takes %" PRIu64 " MiB, and %" PRIu64
+                         " MiB are kept for images and packages here",
                          bytes >> 20, bytes_max >> 20);
     for (;;) {
         struct room room = {.oldest_fd = -1};
@@ -198,7 +260,7 @@ static int make_room(const char *cache, int cache_fd, uint64_t bytes, uint64_t b
             return 0;
         if (oldest_fd < 0)
             return error_set(error, ERROR_EXHAUSTED,
-                             "images of running leases leave no room for another");
+                             "what running leases use leaves no room for it");
         if (drop(cache, cache_fd, &room.oldest, error) < 0)
             return -1;
     }
@@ -207,26 +269,27 @@ static int make_room(const char *cache, int cache_fd, uint64_t bytes, uint64_t b
 /* ---- Keeping --------------------------------------------------------------------------------- */
 
 /* What a foreign process wrote is shown to others only if it is what it should be. */
-static int check_folder(const char *folder, struct error *error)
+static int check_folder(enum image_kind kind, const char *folder, struct error *error)
 {
-    struct stat root, start;
+    struct stat root, start = {.st_mode = S_IFREG, .st_nlink = 1};
     AUTO_FD int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstatat(fd, "root", &root, AT_SYMLINK_NOFOLLOW) < 0 ||
-        fstatat(fd, "start.json", &start, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(root.st_mode) ||
-        !S_ISREG(start.st_mode) || start.st_nlink != 1)
-        return error_set(error, ERROR_CORRUPT, "the image was not unpacked as it should be");
+        (kind == IMAGE_KIND_IMAGE && fstatat(fd, "start.json", &start, AT_SYMLINK_NOFOLLOW) < 0) ||
+        !S_ISDIR(root.st_mode) || !S_ISREG(start.st_mode) || start.st_nlink != 1)
+        return error_set(error, ERROR_CORRUPT, "it was not unpacked as it should be");
     return 0;
 }
 
-int image_cache_keep(const char *cache, const uint8_t hash[IMAGE_HASH_SIZE], const char *folder,
-                     uint64_t bytes_max, struct image_hold *out_hold, struct error *error)
+int image_cache_keep(const char *cache, const uint8_t hash[IMAGE_HASH_SIZE], enum image_kind kind,
+                     const char *folder, uint64_t bytes_max, struct image_hold *out_hold,
+                     struct error *error)
 {
     AUTO_FD int cache_fd = -1;
     char hex[HEX_SIZE + 1], path[PATH_MAX];
     int64_t bytes = 0;
     bool is_there = false;
     text_hex_encode(hash, IMAGE_HASH_SIZE, hex);
-    if (check_folder(folder, error) < 0 || cache_open(cache, &cache_fd, error) < 0 ||
+    if (check_folder(kind, folder, error) < 0 || cache_open(cache, &cache_fd, error) < 0 ||
         folder_measure(folder, ENTRY_MAX, &bytes, error) < 0)
         return -1;
     /* One at a time: two that came together do not both make room. */
@@ -242,8 +305,8 @@ int image_cache_keep(const char *cache, const uint8_t hash[IMAGE_HASH_SIZE], con
     if (snprintf(path, sizeof(path), "%s/%s-%" PRId64, cache, hex, bytes) >= (int)sizeof(path))
         return error_set(error, ERROR_INVALID, "the state folder's name is too long");
     if (rename(folder, path) < 0)
-        return error_set_errno(error, errno, "keep the image as \"%s\"", path);
+        return error_set_errno(error, errno, "keep it as \"%s\"", path);
     if (image_cache_take(cache, hash, out_hold, &is_there, error) < 0)
         return -1;
-    return is_there ? 0 : error_set(error, ERROR_UNAVAILABLE, "the image is gone from the cache");
+    return is_there ? 0 : error_set(error, ERROR_UNAVAILABLE, "it is gone from the cache");
 }

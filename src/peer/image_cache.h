@@ -1,10 +1,11 @@
 /*
- * Image cache: images that leases brought, unpacked, in the state folder: one folder each,
- * HASH-BYTES, with root/ and start.json (blob/image.h), shared read-only by the leases that run in
- * it.
+ * Image cache: what leases brought, unpacked, in the state folder: one folder each, HASH-BYTES,
+ * shared read-only by the leases that use it. Of an image it has root/ and start.json
+ * (blob/image.h), of packages the virtual environment they are installed in as root/.
  *
  * Whoever uses one holds a lock on its folder. When there is no room for another, what was used
- * longest ago goes first, and nothing that is in use.
+ * longest ago goes first; what nobody has used for a month goes anyway; nothing that is in use
+ * does.
  */
 #pragma once
 
@@ -15,7 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { IMAGE_HASH_SIZE = 32 };
+enum { IMAGE_HASH_SIZE = 32, IMAGE_UNUSED_MAX_S = 30 * 24 * 3600 };
+
+enum image_kind { IMAGE_KIND_IMAGE, IMAGE_KIND_PACKAGES };
 
 struct image_hold {
     int fd; /* -1: none is held */
@@ -27,13 +30,18 @@ MUST_CHECK int image_cache_take(const char *cache, const uint8_t hash[IMAGE_HASH
                                 struct image_hold *out_hold, bool *out_is_there,
                                 struct error *error);
 
+/* For one that is not there: whoever gets this makes it, and all others wait. *out_fd is -1 while
+ * another has it; closing it gives it back. */
+MUST_CHECK int image_cache_reserve(const char *cache, const uint8_t hash[IMAGE_HASH_SIZE],
+                                   int *out_fd, struct error *error);
+
 /*
  * Moves the folder, which a foreign process has filled, into the cache and takes it; another that
- * came first is taken instead. CORRUPT when it is not what an image's folder is; EXHAUSTED when
+ * came first is taken instead. CORRUPT when it is not what such a folder is; EXHAUSTED when
  * those in use leave no room.
  */
 MUST_CHECK int image_cache_keep(const char *cache, const uint8_t hash[IMAGE_HASH_SIZE],
-                                const char *folder, uint64_t bytes_max, struct image_hold *out_hold,
-                                struct error *error);
+                                enum image_kind kind, const char *folder, uint64_t bytes_max,
+                                struct image_hold *out_hold, struct error *error);
 
 void image_hold_release(struct image_hold *hold); /* fine when none is held */

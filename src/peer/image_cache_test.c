@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct corner {
@@ -56,7 +57,8 @@ static int keep(const struct corner *corner, uint8_t number, size_t bytes, struc
                 struct error *error)
 {
     const uint8_t hash[IMAGE_HASH_SIZE] = {number};
-    return image_cache_keep(corner->cache, hash, make_image(corner, bytes), ROOM, hold, error);
+    return image_cache_keep(corner->cache, hash, IMAGE_KIND_IMAGE, make_image(corner, bytes), ROOM,
+                            hold, error);
 }
 
 static bool is_there(const struct corner *corner, uint8_t number)
@@ -98,6 +100,15 @@ TEST(an_image_is_found_again_and_shared)
     assert_string_equal(first.folder, second.folder);
 }
 
+static void set_used(const struct image_hold *hold, int64_t ago_s)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const struct timespec times[] = {{.tv_sec = now.tv_sec - ago_s},
+                                     {.tv_sec = now.tv_sec - ago_s}};
+    assert_int_equal(futimens(hold->fd, times), 0);
+}
+
 TEST(what_was_used_longest_ago_makes_way)
 {
     AUTO_CORNER struct corner corner;
@@ -107,8 +118,7 @@ TEST(what_was_used_longest_ago_makes_way)
         AUTO_HOLD struct image_hold hold = {.fd = -1};
         ASSERT_OK(keep(&corner, i, 100 << 10, &hold, &error));
         /* Times of the file system are coarse. */
-        const struct timespec times[] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
-        assert_int_equal(futimens(hold.fd, times), 0);
+        set_used(&hold, 1000 - i);
     }
     AUTO_HOLD struct image_hold hold = {.fd = -1};
     ASSERT_OK(keep(&corner, 3, 150 << 10, &hold, &error));
@@ -145,7 +155,62 @@ TEST(a_folder_that_is_no_image_is_refused)
     assert_int_equal(symlink("/etc/shadow", path), 0);
     const uint8_t hash[IMAGE_HASH_SIZE] = {1};
     AUTO_HOLD struct image_hold hold = {.fd = -1};
-    ASSERT_FAILS(image_cache_keep(corner.cache, hash, folder, ROOM, &hold, &error), ERROR_CORRUPT);
+    ASSERT_FAILS(
+        image_cache_keep(corner.cache, hash, IMAGE_KIND_IMAGE, folder, ROOM, &hold, &error),
+        ERROR_CORRUPT);
+}
+
+TEST(packages_are_a_folder_alone)
+{
+    AUTO_CORNER struct corner corner;
+    struct error error = {0};
+    char path[128];
+    corner_init(&corner);
+    const char *folder = make_image(&corner, 10);
+    snprintf(path, sizeof(path), "%s/start.json", folder);
+    assert_int_equal(unlink(path), 0);
+    const uint8_t hash[IMAGE_HASH_SIZE] = {1};
+    AUTO_HOLD struct image_hold hold = {.fd = -1};
+    ASSERT_OK(
+        image_cache_keep(corner.cache, hash, IMAGE_KIND_PACKAGES, folder, ROOM, &hold, &error));
+    assert_true(is_there(&corner, 1));
+}
+
+TEST(what_nobody_has_used_for_a_month_goes_unless_it_is_in_use)
+{
+    AUTO_CORNER struct corner corner;
+    struct error error = {0};
+    corner_init(&corner);
+    AUTO_HOLD struct image_hold first = {.fd = -1};
+    AUTO_HOLD struct image_hold second = {.fd = -1};
+    ASSERT_OK(keep(&corner, 1, 1000, &first, &error));
+    ASSERT_OK(keep(&corner, 2, 1000, &second, &error));
+    set_used(&first, IMAGE_UNUSED_MAX_S + 60);
+    set_used(&second, IMAGE_UNUSED_MAX_S + 60);
+    image_hold_release(&second);
+    assert_false(is_there(&corner, 3)); /* whoever looks clears up */
+    assert_int_equal(access(first.folder, F_OK), 0);
+    assert_int_equal(access(second.folder, F_OK), -1);
+}
+
+TEST(one_makes_what_is_not_there_and_all_others_wait)
+{
+    AUTO_CORNER struct corner corner;
+    struct error error = {0};
+    const uint8_t hash[IMAGE_HASH_SIZE] = {1}, other[IMAGE_HASH_SIZE] = {2};
+    AUTO_FD int first = -1;
+    AUTO_FD int second = -1;
+    AUTO_FD int third = -1;
+    corner_init(&corner);
+    ASSERT_OK(image_cache_reserve(corner.cache, hash, &first, &error));
+    assert_true(first >= 0);
+    ASSERT_OK(image_cache_reserve(corner.cache, hash, &second, &error));
+    assert_int_equal(second, -1);
+    ASSERT_OK(image_cache_reserve(corner.cache, other, &third, &error));
+    assert_true(third >= 0);
+    close(TAKE_FD(first)); /* also by the end of its process */
+    ASSERT_OK(image_cache_reserve(corner.cache, hash, &second, &error));
+    assert_true(second >= 0);
 }
 
 int main(void)
@@ -156,6 +221,9 @@ int main(void)
         cmocka_unit_test(what_was_used_longest_ago_makes_way),
         cmocka_unit_test(what_is_in_use_stays),
         cmocka_unit_test(a_folder_that_is_no_image_is_refused),
+        cmocka_unit_test(packages_are_a_folder_alone),
+        cmocka_unit_test(what_nobody_has_used_for_a_month_goes_unless_it_is_in_use),
+        cmocka_unit_test(one_makes_what_is_not_there_and_all_others_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

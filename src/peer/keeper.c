@@ -18,6 +18,8 @@
 #include <limits.h>
 #include <signal.h>
 #include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -125,6 +127,11 @@ static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup
     keeper->host.image_bytes = setup->cache_bytes;
     keeper->host.is_direct = setup->is_direct;
     keeper->host.open = setup->open;
+    for (uint32_t i = 0; i < setup->software_count; i++) {
+        char *path = strndup(setup->software[i].data, setup->software[i].size);
+        ASSERT(path);
+        keeper->host.software[keeper->host.software_count++] = path;
+    }
     const char *blobs_dir = arena_copy_string(keeper->arena, setup->blobs_dir);
     const struct blob_store_options blobs = {
         .folder = blobs_dir, .bytes_max = setup->cache_bytes, .is_shared = true};
@@ -281,6 +288,8 @@ static void keeper_on_lease_message(struct keeper *keeper, const struct lease_me
         tenancy_log_kept(keeper->tenancy, message->log_kept.offset);
     else if (message->type == LEASE_MESSAGE_LOG_READER)
         tenancy_add_log_reader(keeper->tenancy, &message->log_reader);
+    else if (message->type == LEASE_MESSAGE_CHECKPOINTS)
+        tenancy_take_checkpoints(keeper->tenancy, &message->checkpoints);
     else if (message->type == LEASE_MESSAGE_CHUNK_PEER)
         tenancy_add_chunk_peer(keeper->tenancy, &message->rank);
     else if (message->type == LEASE_MESSAGE_RANK)
@@ -486,6 +495,8 @@ static void keeper_close(struct keeper *keeper)
     blob_store_free(keeper->host.blobs);
     sandbox_host_free(keeper->host.sandboxes);
     buffer_done(&keeper->document);
+    for (size_t i = 0; i < keeper->host.software_count; i++)
+        free(keeper->host.software[i]);
     arena_free(keeper->arena);
     loop_timer_free(keeper->linger_timer);
     loop_timer_free(keeper->trim_timer);

@@ -18,10 +18,11 @@
 #include <stdint.h>
 
 enum {
-    KEEPER_VERSION = 8,
+    KEEPER_VERSION = 9,
     KEEPER_PATH_MAX = 4096,
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,
+    KEEPER_SOFTWARE_MAX = 8,
 };
 
 /* Apart from enum lease_message_type. */
@@ -55,12 +56,15 @@ struct keeper_setup {
     uint8_t server_public_key[32];
     struct text leases_dir;
     struct text blobs_dir;
-    uint64_t disk_bytes;      /* what is lent of the disk, for all leases */
-    uint32_t gpus;            /* which the lease has: struct lent_use */
-    uint64_t cache_bytes;     /* the most that blobs_dir holds */
-    bool is_direct;           /* other lenders' machines may connect to leases of a job network */
-    struct open_terms open;   /* of a lease with the Internet */
-    struct text data_path;    /* own data that the lease learns from; empty: none */
+    uint64_t disk_bytes;    /* what is lent of the disk, for all leases */
+    uint32_t gpus;          /* which the lease has: struct lent_use */
+    uint64_t cache_bytes;   /* the most that blobs_dir holds */
+    bool is_direct;         /* other lenders' machines may connect to leases of a job network */
+    struct open_terms open; /* of a lease with the Internet */
+    struct text data_path;  /* own data that the lease learns from; empty: none */
+    /* Folders that the lease sees at the same paths: peer/software.h. */
+    struct text software[KEEPER_SOFTWARE_MAX];
+    uint32_t software_count;
     struct text sandbox_host; /* of sandbox_host_export */
 };
 

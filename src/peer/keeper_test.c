@@ -59,17 +59,22 @@ static void assert_nothing_left(struct market *market)
 }
 
 /* The lease has run for two ticks at least when the daemon goes by this signal. */
-static void lose_daemon(struct market *market, int signal_number)
+static void lose_daemon_of(struct market *market, int signal_number, int64_t run_ms)
 {
     wait_for(market, LEASE_MESSAGE_HELLO, -1);
     turn(market);
-    start_lease(market, 60000);
+    start_lease(market, run_ms);
     wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
     wait_for(market, LEASE_MESSAGE_METER, -1);
     wait_for(market, LEASE_MESSAGE_METER, -1);
     kill(market->daemon, signal_number);
     assert_int_equal(wait_for_daemon(market), signal_number == SIGKILL ? 128 + SIGKILL : 0);
     market->seen = market->count;
+}
+
+static void lose_daemon(struct market *market, int signal_number)
+{
+    lose_daemon_of(market, signal_number, 60000);
 }
 
 static void assert_ticks_go_on_from(struct market *market, uint64_t index)
@@ -127,6 +132,32 @@ static void lease_that_ends_without_a_daemon_is_told_by_the_next(void **state)
     start_daemon(market, NULL);
     const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
     assert_int_equal(failed->state.exit_code, 3);
+    assert_nothing_left(market);
+}
+
+/* Its process has ended well, and there is nobody to take what it left. */
+static void lease_whose_results_wait_ends_when_its_keeper_is_told_to(void **state)
+{
+    struct market *market = *state;
+    char byte, path[160];
+    lose_daemon_of(market, SIGKILL, 3600000);
+    market->chunks = NOT_NOW;
+    tell_worker(market, "done\n");
+    while (recv(market->stream_fd, &byte, 1, 0) > 0)
+        continue; /* until the process is gone */
+    snprintf(path, sizeof(path), "%s/leases/%" PRIu64 "-1/lease", market->state_dir,
+             market->next_lease);
+    assert_int_equal(access(path, F_OK), 0);
+    kill(find_keeper(market), SIGTERM);
+    const int64_t deadline_ms = now_ms() + INT64_C(10) * WAIT_MS;
+    while (access(path, F_OK) == 0) {
+        assert_true(now_ms() < deadline_ms);
+        turn(market);
+    }
+    market->chunks = HONEST;
+    start_daemon(market, NULL);
+    const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    assert_non_null(strstr(failed->state.reason.data, "the results could not be sent"));
     assert_nothing_left(market);
 }
 
@@ -387,6 +418,7 @@ static int run(void)
         DAEMON_TEST(killed_daemon_is_followed_by_one_that_takes_its_lease_up),
         DAEMON_TEST(daemon_that_leaves_says_no_good_bye_and_stops_nothing),
         DAEMON_TEST(lease_that_ends_without_a_daemon_is_told_by_the_next),
+        DAEMON_TEST(lease_whose_results_wait_ends_when_its_keeper_is_told_to),
         DAEMON_TEST(lease_nobody_takes_up_ends_when_it_expires),
         DAEMON_TEST(lease_that_waits_for_its_image_goes_on_when_the_market_comes_back),
         DAEMON_TEST(lease_is_lost_with_its_keeper),

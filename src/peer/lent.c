@@ -54,6 +54,11 @@ int lent_check_permissions(const struct lent *lent, const struct lease_document 
                          "lease %" PRIu64 " brings an image, and this machine's owner allows none "
                          "(souk lend --images yes)",
                          document->lease);
+    if (document->has_wheels && ceiling->install < OFFER_INSTALL_WHEELS)
+        return error_set(error, ERROR_REFUSED,
+                         "lease %" PRIu64 " brings packages to install, and this machine's owner "
+                         "allows none (souk lend --install wheels)",
+                         document->lease);
     return 0;
 }
 

@@ -25,6 +25,7 @@ struct lease_limits {
     uint32_t roles;             /* bits: 1 << enum lease_role */
     enum offer_network network; /* the most that a lease may reach */
     bool has_images;            /* a lease may bring an image to run in */
+    enum offer_install install; /* what may be installed for a lease */
 };
 
 struct lent {

@@ -64,6 +64,11 @@ TEST(what_the_owner_does_not_permit_is_refused_whatever_the_market_says)
     ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
     lent.ceiling.network = OFFER_NETWORK_OPEN;
     ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
+    document.has_wheels = true;
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+    assert_non_null(strstr(error.message, "souk lend --install wheels"));
+    lent.ceiling.install = OFFER_INSTALL_WHEELS;
+    ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
 }
 
 TEST(running_leases_of_the_same_offer_count)

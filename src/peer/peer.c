@@ -27,8 +27,11 @@ enum { PATH_SIZE = PATH_MAX - 300 };
 
 void peer_options_init(struct peer_options *options)
 {
-    *options = (struct peer_options){
-        .network = OFFER_NETWORK_JOB, .gpus_max = -1, .ready_fd = -1, .stop_fd = -1};
+    *options = (struct peer_options){.network = OFFER_NETWORK_JOB,
+                                     .install = OFFER_INSTALL_WHEELS,
+                                     .gpus_max = -1,
+                                     .ready_fd = -1,
+                                     .stop_fd = -1};
     open_terms_init(&options->open);
     guard_wishes_init(&options->owner);
 }
@@ -128,6 +131,7 @@ static int read_limits(const struct peer_options *options, const struct machine_
         limits.disk_bytes = DISK_BYTES_DEFAULT_MAX;
     limits.network = options->network;
     limits.has_images = options->has_images;
+    limits.install = options->install;
     const struct gpu_group gpus = gpus_probe_largest(&probe->gpus);
     if (options->gpus_max > (int64_t)gpus.count)
         return error_set(error, ERROR_INVALID,
@@ -200,6 +204,7 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
         .disk_bytes = limits->disk_bytes,
         .network = limits->network,
         .has_images = limits->has_images,
+        .install = options->offers_install ? limits->install : OFFER_INSTALL_NONE,
         .roles = options->roles ? options->roles : PEER_ROLE_ALL,
         .when = options->when,
         .zone = options->zone,
@@ -393,6 +398,8 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
         .open = options->open,
         .data = options->data,
         .data_count = options->data_count,
+        .software = options->software,
+        .software_count = options->software_count,
         .look_ms = options->look_ms,
         .guard = guard,
         .is_blind = options->is_blind,

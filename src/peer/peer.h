@@ -56,6 +56,8 @@ struct peer_options {
     uint32_t roles;             /* of enum peer_role; 0: all */
     enum offer_network network; /* the most that a lease may reach */
     bool has_images;            /* leases may bring images to run in */
+    enum offer_install install; /* the most that may be installed for a lease */
+    bool offers_install;        /* and so the first offer */
     struct open_terms open;     /* of leases with the Internet */
 
     /* When the first offer is open: words of --when, and their zone; NULL: always. */
@@ -69,6 +71,9 @@ struct peer_options {
     /* Data that leases may learn from where they lie: own_data.h. */
     const char *const *data;
     size_t data_count;
+    /* Folders that leases may use: software.h. */
+    const char *const *software;
+    size_t software_count;
 
     const char *root;    /* of the files of the kernel and the system; NULL: "" */
     const char *display; /* X11's, ":0"; NULL: none */

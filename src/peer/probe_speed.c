@@ -8,7 +8,6 @@
 
 enum {
     ACCUMULATORS = 12,
-    LANES = 16,
     LOOP_COUNT = 50000,
     MEASURE_NS = 25000000,
     COPY_ROUNDS = 4,
@@ -16,11 +15,10 @@ enum {
 
 #define COPY_BYTES_MAX (INT64_C(64) << 20)
 
-/* Enough independent sums to hide the latency of a multiply-add. */
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
-
-/* The body is the same for all; the compiler splits the vector to what the target has. */
-#define FMA_LOOP(name, attributes)                                                                 \
+/* Enough independent sums to hide the latency of a multiply-add, each in one register of the target
+ * and all of them in registers at once: of vectors wider than those the compiler makes single
+ * numbers. */
+#define FMA_LOOP(name, lanes, attributes)                                                          \
     attributes static float name(int loop_count, float factor)                                     \
     {                                                                                              \
         lanes sums[ACCUMULATORS];                                                                  \
@@ -32,7 +30,7 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
                 sums[i] = sums[i] * scale + added;                                                 \
         float total = 0;                                                                           \
         for (int i = 0; i < ACCUMULATORS; i++)                                                     \
-            total += sums[i][i % LANES];                                                           \
+            total += sums[i][i % (int)(sizeof(lanes) / sizeof(float))];                            \
         return total;                                                                              \
     }
 
@@ -43,23 +41,31 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 #define PROBE_OPTIMIZE __attribute__((optimize("O3", "fp-contract=fast")))
 #endif
 
-FMA_LOOP(fma_plain, OPTIMIZED)
+enum { PLAIN_LANES = 4, AVX2_LANES = 8, AVX512_LANES = 16 };
+
+typedef float plain_lanes __attribute__((vector_size(PLAIN_LANES * sizeof(float))));
+FMA_LOOP(fma_plain, plain_lanes, OPTIMIZED)
 #ifdef __x86_64__
-FMA_LOOP(fma_avx2, OPTIMIZED __attribute__((target("avx2,fma"))))
-FMA_LOOP(fma_avx512, OPTIMIZED __attribute__((target("avx512f,fma"))))
+typedef float avx2_lanes __attribute__((vector_size(AVX2_LANES * sizeof(float))));
+typedef float avx512_lanes __attribute__((vector_size(AVX512_LANES * sizeof(float))));
+FMA_LOOP(fma_avx2, avx2_lanes, OPTIMIZED __attribute__((target("avx2,fma"))))
+FMA_LOOP(fma_avx512, avx512_lanes, OPTIMIZED __attribute__((target("avx512f,fma"))))
 #endif
 
-typedef float fma_function(int loop_count, float factor);
+struct fma_loop {
+    float (*run)(int loop_count, float factor);
+    int lanes;
+};
 
-static fma_function *fma_pick(void)
+static struct fma_loop fma_pick(void)
 {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f"))
-        return fma_avx512;
+        return (struct fma_loop){fma_avx512, AVX512_LANES};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return fma_avx2;
+        return (struct fma_loop){fma_avx2, AVX2_LANES};
 #endif
-    return fma_plain;
+    return (struct fma_loop){fma_plain, PLAIN_LANES};
 }
 
 static int64_t cpu_time_ns(void)
@@ -72,13 +78,13 @@ static int64_t cpu_time_ns(void)
 /* The best of many short rounds by CPU time: a busy machine is not a slow one. */
 double probe_gflops(void)
 {
-    fma_function *fma = fma_pick();
-    const double operations = 2.0 * LANES * ACCUMULATORS * LOOP_COUNT;
+    const struct fma_loop fma = fma_pick();
+    const double operations = 2.0 * fma.lanes * ACCUMULATORS * LOOP_COUNT;
     double best = 0;
     volatile float sink = 0;
     for (int64_t spent_ns = 0; spent_ns < MEASURE_NS;) {
         const int64_t begin_ns = cpu_time_ns();
-        sink = fma(LOOP_COUNT, 0.999f);
+        sink = fma.run(LOOP_COUNT, 0.999f);
         const int64_t round_ns = cpu_time_ns() - begin_ns;
         spent_ns += round_ns > 0 ? round_ns : 1;
         if (round_ns > 0 && operations / (double)round_ns > best)

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "peer/probe.h"
 #include "peer/probe_package.h"
+#include "peer/probe_speed.h"
 #include "sandbox/folder.h"
 #include "testing/testing.h"
 
@@ -93,6 +94,40 @@ TEST(machine_is_measured_in_little_time)
                   spent_ms, probe.labels);
     assert_true(spent_ms < 2000); /* sanitizers are slow; otherwise it is some 100 ms */
 }
+
+#ifdef __x86_64__
+/* Of single numbers, one after the other: what a loop of vectors is that the compiler took apart.
+ */
+static double scalar_gflops(void)
+{
+    enum { SUMS = 12, LOOPS = 20000, ROUNDS = 20 };
+    double best = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        float sums[SUMS] = {0};
+        struct timespec begin, end;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+        for (int loop = 0; loop < LOOPS; loop++)
+#pragma GCC unroll 12
+            for (int i = 0; i < SUMS; i++) { /* in registers, as the probe has its vectors */
+                sums[i] = sums[i] * 0.999f + 1.0f;
+                __asm__ volatile("" : "+x"(sums[i]));
+            }
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+        const double spent_ns =
+            (double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec);
+        if (spent_ns > 0 && 2.0 * SUMS * LOOPS / spent_ns > best)
+            best = 2.0 * SUMS * LOOPS / spent_ns;
+    }
+    return best;
+}
+
+TEST(speed_is_that_of_the_processors_vectors)
+{
+    const double scalar = scalar_gflops(), measured = probe_gflops();
+    print_message("%.1f GFLOP/s by vectors, %.1f by single numbers\n", measured, scalar);
+    assert_true(measured > 3 * scalar);
+}
+#endif
 
 TEST(folder_that_is_not_there_is_told)
 {
@@ -285,6 +320,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(machine_is_measured_in_little_time),
+#ifdef __x86_64__
+        cmocka_unit_test(speed_is_that_of_the_processors_vectors),
+#endif
         cmocka_unit_test(folder_that_is_not_there_is_told),
         cmocka_unit_test_setup_teardown(speeds_that_are_known_are_not_measured_again, setup,
                                         teardown),

@@ -90,13 +90,14 @@ static void tenancy_on_kill(void *context)
         sandbox_kill(tenancy->sandbox);
 }
 
-/* Results wait for a market that does not take them, but no longer than the lease. */
+/* Results wait for a market that does not take them, but no longer than the lease, nor than the
+ * owner does. */
 static void tenancy_on_grace_over(void *context)
 {
     struct tenancy *tenancy = context;
     struct error error;
     tenancy_on_kill(tenancy);
-    if (tenancy->has_ended || (!tenancy->is_reclaimed && tenancy_left_ms(tenancy) > 0))
+    if (tenancy->has_ended || (!tenancy->is_leaving && tenancy_left_ms(tenancy) > 0))
         return;
     loop_timer_start(tenancy->kill_timer, TENANCY_EXPIRY_GRACE_MS);
     if (tenancy->has_exited && tenancy->host->is_market_away)
@@ -127,6 +128,7 @@ void tenancy_reclaim(struct tenancy *tenancy, int64_t grace_ms, struct text reas
     /* What is done is done, and what the market stops is not the owner's doing. */
     if (!tenancy->has_done && !tenancy->is_stop_wanted)
         tenancy->is_reclaimed = true;
+    tenancy->is_leaving = true;
     tenancy_stop(tenancy, grace_ms, reason);
 }
 
@@ -209,9 +211,11 @@ static void tenancy_on_end(void *context)
     loop_timer_stop(tenancy->expiry_timer);
     loop_timer_stop(tenancy->breath_timer);
     loop_timer_stop(tenancy->log_timer);
+    loop_timer_stop(tenancy->look_timer);
     tenancy_stop_meter(tenancy);
     tenancy_free_uploads(tenancy);
     shard_free(TAKE(tenancy->shard));
+    tenancy_free_checkpoints(tenancy);
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
     tenancy_free_image(tenancy);
@@ -235,7 +239,8 @@ void tenancy_check_end(struct tenancy *tenancy)
         !tenancy->has_begun && !tenancy->has_failed && !tenancy->is_stop_wanted;
     if (tenancy->has_ended || !tenancy->has_exited || is_waiting || is_yet_to_begin)
         return;
-    if (!tenancy->has_begun || tenancy_has_settled_logs(tenancy))
+    const bool is_silent = !tenancy->has_begun && !tenancy->has_printed;
+    if (is_silent || tenancy_has_settled_logs(tenancy))
         loop_timer_start(tenancy->end_timer, 0);
     else
         tenancy_stop_meter(tenancy); /* nobody pays for this wait */
@@ -406,7 +411,7 @@ static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_func
     tenancy->on_ended = on_ended;
     tenancy->context = context;
     tenancy->arena = arena_new(0);
-    tenancy->control_fd = tenancy->unpack_fd = tenancy->image.fd = -1;
+    tenancy->control_fd = tenancy->unpack_fd = tenancy->image.fd = tenancy->reserve_fd = -1;
     for (size_t i = 0; i < TENANCY_LOG_COUNT; i++)
         tenancy->logs[i].fd = -1;
     logbook_init(&tenancy->logbook);
@@ -422,6 +427,7 @@ static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_func
     tenancy->log_timer = loop_timer_new(host->loop, tenancy_on_log_timer, tenancy);
     tenancy->expiry_timer = loop_timer_new(host->loop, tenancy_on_expiry, tenancy);
     tenancy->end_timer = loop_timer_new(host->loop, tenancy_on_end, tenancy);
+    tenancy->look_timer = loop_timer_new(host->loop, tenancy_on_look, tenancy);
     return tenancy;
 }
 
@@ -477,6 +483,7 @@ void tenancy_free(struct tenancy *tenancy)
         return;
     tenancy_free_uploads(tenancy);
     shard_free(tenancy->shard);
+    tenancy_free_checkpoints(tenancy);
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
     tenancy_free_image(tenancy);
@@ -493,6 +500,7 @@ void tenancy_free(struct tenancy *tenancy)
     loop_timer_free(tenancy->log_timer);
     logbook_done(&tenancy->logbook);
     loop_timer_free(tenancy->end_timer);
+    loop_timer_free(tenancy->look_timer);
     sodium_memzero(tenancy->key, sizeof(tenancy->key));
     if (tenancy->token)
         sodium_memzero(tenancy->token, strlen(tenancy->token));

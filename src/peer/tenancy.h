@@ -46,6 +46,8 @@ struct tenancy_host {
     uint64_t image_bytes; /* the most that unpacked images take */
     struct open_terms open;
     char data_path[KEEPER_PATH_MAX]; /* of the owner's own data that it learns from; empty: none */
+    char *software[KEEPER_SOFTWARE_MAX]; /* the owner's folders that it may use */
+    size_t software_count;
     /* The market, which may move. */
     char server_url[IDENTITY_URL_SIZE];
     char fingerprint[IDENTITY_FINGERPRINT_SIZE]; /* empty: not pinned */
@@ -97,6 +99,8 @@ void tenancy_add_rank(struct tenancy *tenancy, const struct rank_message *rank);
 /* Another lease of the job, to exchange chunks with. */
 void tenancy_add_chunk_peer(struct tenancy *tenancy, const struct rank_message *rank);
 /* Somebody who may read what the process prints. */
+/* What the lease's program asked for. */
+void tenancy_take_checkpoints(struct tenancy *tenancy, const struct checkpoints_message *found);
 void tenancy_add_log_reader(struct tenancy *tenancy, const struct log_reader_message *reader);
 /* Dials the stream to a peer anew. */
 void tenancy_open_stream(struct tenancy *tenancy, const struct stream_open_message *order);

@@ -1,6 +1,7 @@
 /* The process of a tenancy: its sandbox, its control socket and what it prints. */
 #include "base/assert.h"
 #include "base/log.h"
+#include "peer/software.h"
 #include "peer/tenancy_internal.h"
 
 #include <errno.h>
@@ -92,12 +93,17 @@ static void tenancy_on_child_message(struct tenancy *tenancy, const struct child
         tenancy->is_done_ok = message->done.is_ok;
         tenancy_set_reason(tenancy, message->done.message);
         return;
+    case CHILD_WANTED:
+        tenancy_want_checkpoints(tenancy, message->wanted.manifests);
+        return;
     case CHILD_STREAM:
         close(message->stream.fd);
         break;
     case CHILD_CONFIG:
     case CHILD_PEER:
     case CHILD_STOP:
+    case CHILD_CHECKPOINTS:
+    case CHILD_KEPT:
         break;
     }
     error_set(&error, ERROR_CORRUPT, "the process sent a message that is not its to send");
@@ -159,8 +165,10 @@ void tenancy_tell_child(struct tenancy *tenancy, const struct child_message *mes
     struct error error;
     if (tenancy->control_fd < 0 || tenancy->has_exited)
         return;
-    /* A process that has closed its socket or does not read it has no use for its lease. */
-    if (child_message_send(tenancy->control_fd, message, 0, &error) < 0) {
+    /* A process that does not read has no use for its lease. One that has closed its socket may have
+     * ended well: how, is told by what it said before and by its exit, which are still to come. */
+    if (child_message_send(tenancy->control_fd, message, 0, &error) < 0 &&
+        error.code != ERROR_UNAVAILABLE) {
         error_wrap(&error, "the process does not take its messages");
         tenancy_fail(tenancy, &error);
     }
@@ -193,6 +201,29 @@ static int own_data_target(const char *path, char out[PATH_MAX], struct error *e
     return 0;
 }
 
+/* What the lease may use of the owner's; an image brings its own. */
+struct lent_software {
+    struct text paths[KEEPER_SOFTWARE_MAX];
+    size_t count;
+    const char *variables[SOFTWARE_VARIABLES_MAX + 1]; /* those missing at the end are NULL */
+};
+
+/* Packages that it brought go before. */
+static void find_software(struct arena *arena, const struct tenancy *tenancy, bool has_image,
+                          struct lent_software *out)
+{
+    *out = (struct lent_software){.count = has_image ? 0 : tenancy->host->software_count};
+    for (size_t i = 0; i < out->count; i++)
+        out->paths[i] = text_of(tenancy->host->software[i]);
+    const size_t count =
+        software_environment(arena, out->paths, out->count, "/usr/bin:/bin", out->variables);
+    if (!tenancy->document.has_wheels)
+        return;
+    out->variables[0] =
+        arena_format(arena, "PATH=/packages/bin:%s", out->variables[0] + strlen("PATH="));
+    out->variables[count] = "VIRTUAL_ENV=/packages"; /* what stands later counts */
+}
+
 static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const int log_fds[2],
                                  struct error *error)
 {
@@ -203,20 +234,26 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
     snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%" PRId64, thread_count);
     snprintf(blas_threads, sizeof(blas_threads), "OPENBLAS_NUM_THREADS=%" PRId64, thread_count);
     const char *const argv[] = {"/souk", "worker", NULL};
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const bool has_image = tenancy->image.fd >= 0 && document->has_image;
+    struct lent_software software;
+    find_software(arena, tenancy, has_image, &software);
     /* Passive waiting: threads that spin burn the share they are given (GNU OpenMP does). */
     const char *const environment[] = {"HOME=/lease",
                                        "TMPDIR=/tmp",
                                        "LANG=C.UTF-8",
-                                       "PATH=/usr/bin:/bin",
                                        "OMP_WAIT_POLICY=passive",
                                        threads,
                                        blas_threads,
+                                       software.variables[0],
+                                       software.variables[1],
+                                       software.variables[2],
+                                       software.variables[3],
                                        NULL};
     char root[PATH_MAX], start[PATH_MAX];
-    const bool has_image = tenancy->image.fd >= 0;
     snprintf(root, sizeof(root), "%.4000s/root", tenancy->image.folder);
     snprintf(start, sizeof(start), "%.4000s/start.json", tenancy->image.folder);
-    struct sandbox_mount mounts[4] = {
+    struct sandbox_mount mounts[5 + KEEPER_SOFTWARE_MAX] = {
         {tenancy->lease_folder, "/lease", .is_writable = true},
         {tenancy->data_folder, "/data", .is_writable = false},
     };
@@ -224,11 +261,16 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
     char own[PATH_MAX];
     if (has_image)
         mounts[mount_count++] = (struct sandbox_mount){start, "/.souk/start.json", false};
+    if (tenancy->image.fd >= 0 && document->has_wheels)
+        mounts[mount_count++] = (struct sandbox_mount){root, "/packages", false};
     if (tenancy->host->data_path[0]) {
         if (own_data_target(tenancy->host->data_path, own, error) < 0)
             return -1;
         mounts[mount_count++] = (struct sandbox_mount){tenancy->host->data_path, own, false};
     }
+    for (size_t i = 0; i < software.count; i++)
+        mounts[mount_count++] =
+            (struct sandbox_mount){software.paths[i].data, software.paths[i].data, false};
     int gpus[SANDBOX_GPU_MAX];
     size_t gpu_count = 0;
     for (int i = 0; i < SANDBOX_GPU_MAX; i++)

@@ -1,6 +1,11 @@
 /*
- * The image of a tenancy: found in the cache, or unpacked in a sandbox of its own before the
- * lease's starts. What unpacks it is our program, but what it reads is a stranger's.
+ * What a tenancy brings to run in, an image or packages: found in the cache, or unpacked in a
+ * sandbox of its own before the lease's starts. What unpacks it is our program and the machine's
+ * pip, but what they read is a stranger's.
+ *
+ * An image unpacks itself within its bounds. pip knows none: what it has written is measured while
+ * it runs. Leases that come together with the same packages have them installed once: one does, the
+ * others wait for it.
  */
 #include "base/log.h"
 #include "peer/tenancy_internal.h"
@@ -8,10 +13,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
-enum { IMAGE_FILES_MAX = 500000 };
+enum { IMAGE_FILES_MAX = 500000, LOOK_MS = 500 };
 
-static void images_folder(const struct tenancy *tenancy, char out[PATH_MAX])
+#define PYTHON "/usr/bin/python3"
+
+static void cache_folder(const struct tenancy *tenancy, char out[PATH_MAX])
 {
     /* STATE/leases/LEASE-FENCE */
     snprintf(out, PATH_MAX, "%.4000s/../../images", tenancy->host->folder);
@@ -22,19 +33,61 @@ static void unpack_folder(const struct tenancy *tenancy, char out[PATH_MAX])
     snprintf(out, PATH_MAX, "%.4000s/image", tenancy->host->folder);
 }
 
+static bool has_wheels(const struct tenancy *tenancy)
+{
+    return tenancy->document.has_wheels;
+}
+
+/* NULL: it brings none. */
+static const struct lease_data *brought_data(const struct tenancy *tenancy)
+{
+    return has_wheels(tenancy) ? lease_document_wheels(&tenancy->document)
+                               : lease_document_image(&tenancy->document);
+}
+
+static const char *brought_name(const struct tenancy *tenancy)
+{
+    return has_wheels(tenancy) ? "the packages" : "the image";
+}
+
+/* An image is its archive. Packages are theirs, and the Python that they were installed for. */
+static int find_key(struct tenancy *tenancy, struct error *error)
+{
+    const struct lease_data *data = brought_data(tenancy);
+    memcpy(tenancy->image_key, data->manifest, sizeof(tenancy->image_key));
+    if (!has_wheels(tenancy))
+        return 0;
+    char python[PATH_MAX];
+    struct stat status;
+    if (!realpath(PYTHON, python) || stat(python, &status) < 0)
+        return error_set(error, ERROR_UNAVAILABLE,
+                         "the packages: this machine has no " PYTHON
+                         " (Debian: apt install python3 python3-pip)");
+    char words[PATH_MAX + 128];
+    const int size = snprintf(words, sizeof(words), "packages %s %jd %jd", python,
+                              (intmax_t)status.st_size, (intmax_t)status.st_mtim.tv_sec);
+    crypto_generichash_state hash;
+    crypto_generichash_init(&hash, NULL, 0, sizeof(tenancy->image_key));
+    crypto_generichash_update(&hash, data->manifest, sizeof(data->manifest));
+    crypto_generichash_update(&hash, (const unsigned char *)words, (unsigned long long)size);
+    crypto_generichash_final(&hash, tenancy->image_key, sizeof(tenancy->image_key));
+    return 0;
+}
+
 int tenancy_find_image(struct tenancy *tenancy, struct error *error)
 {
     const struct lease_document *document = &tenancy->document;
-    const struct lease_data *image = lease_document_image(document);
+    const struct lease_data *brought = brought_data(tenancy);
     char cache[PATH_MAX];
     bool is_there = false;
     tenancy->image.fd = -1;
     tenancy->wanted_data = document->data;
     tenancy->wanted_count = document->data_count;
-    if (!image)
+    if (!brought)
         return 0;
-    images_folder(tenancy, cache);
-    if (image_cache_take(cache, image->manifest, &tenancy->image, &is_there, error) < 0)
+    cache_folder(tenancy, cache);
+    if (find_key(tenancy, error) < 0 ||
+        image_cache_take(cache, tenancy->image_key, &tenancy->image, &is_there, error) < 0)
         return -1;
     tenancy->needs_image = !is_there;
     if (!is_there)
@@ -42,7 +95,7 @@ int tenancy_find_image(struct tenancy *tenancy, struct error *error)
     struct lease_data *others = arena_alloc(tenancy->arena, document->data_count * sizeof(*others));
     size_t count = 0;
     for (size_t i = 0; i < document->data_count; i++)
-        if (&document->data[i] != image)
+        if (&document->data[i] != brought)
             others[count++] = document->data[i];
     tenancy->wanted_data = others;
     tenancy->wanted_count = count;
@@ -54,35 +107,54 @@ int tenancy_find_image(struct tenancy *tenancy, struct error *error)
 /* What it said, if it failed. */
 static void read_words(struct tenancy *tenancy, struct error *error)
 {
-    char words[200];
+    char words[220];
     const ssize_t size = read(tenancy->unpack_fd, words, sizeof(words) - 1);
     words[size > 0 ? size : 0] = '\0';
     words[strcspn(words, "\n")] = '\0';
-    error_set(error, ERROR_REFUSED, "the image: %s",
+    error_set(error, ERROR_REFUSED, "%s: %s", brought_name(tenancy),
               words[0]                         ? words
-              : tenancy->exit.is_out_of_memory ? "unpacking it took more memory than was leased"
-                                               : "unpacking it was cut off");
+              : tenancy->exit.is_out_of_memory ? "unpacking them took more memory than was leased"
+                                               : "unpacking was cut off");
+}
+
+/* What of it was only for the way. */
+static int remove_archive(struct tenancy *tenancy, struct error *error)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%.4000s/%s", tenancy->data_folder, brought_data(tenancy)->name);
+    if (unlink(path) < 0)
+        return error_set_errno(error, errno, "remove \"%s\"", path);
+    tenancy->needs_image = false;
+    return 0;
 }
 
 static int keep_image(struct tenancy *tenancy, struct error *error)
 {
-    const struct lease_data *image = lease_document_image(&tenancy->document);
-    char folder[PATH_MAX], cache[PATH_MAX], archive[PATH_MAX];
+    char folder[PATH_MAX], cache[PATH_MAX], wheels[PATH_MAX];
     unpack_folder(tenancy, folder);
-    images_folder(tenancy, cache);
+    cache_folder(tenancy, cache);
     if (tenancy->exit.code != 0) {
         read_words(tenancy, error);
         tenancy->exit = (struct sandbox_exit){0};
         return -1;
     }
-    if (image_cache_keep(cache, image->manifest, folder, tenancy->host->image_bytes,
-                         &tenancy->image, error) < 0)
-        return error_wrap(error, "the image");
-    snprintf(archive, sizeof(archive), "%.4000s/%s", tenancy->data_folder, image->name);
-    if (unlink(archive) < 0)
-        return error_set_errno(error, errno, "remove \"%s\"", archive);
-    tenancy->needs_image = false;
-    return 0;
+    snprintf(wheels, sizeof(wheels), "%.4000s/wheels", folder);
+    if (folder_remove(wheels, error) < 0 ||
+        image_cache_keep(cache, tenancy->image_key,
+                         has_wheels(tenancy) ? IMAGE_KIND_PACKAGES : IMAGE_KIND_IMAGE, folder,
+                         tenancy->host->image_bytes, &tenancy->image, error) < 0)
+        return error_wrap(error, "%s", brought_name(tenancy));
+    return remove_archive(tenancy, error);
+}
+
+/* It is there: the lease's own process may start. */
+static void begin_in_image(struct tenancy *tenancy)
+{
+    struct error error;
+    if (tenancy_begin_child(tenancy, &error) < 0)
+        tenancy_fail(tenancy, &error);
+    else
+        tenancy_send_config(tenancy);
 }
 
 static void tenancy_on_unpacked(void *context, uint32_t events)
@@ -93,58 +165,51 @@ static void tenancy_on_unpacked(void *context, uint32_t events)
     if (!sandbox_reap(tenancy->sandbox, &tenancy->exit))
         return;
     tenancy->has_exited = true;
+    loop_timer_stop(tenancy->look_timer);
     loop_watch_free(TAKE(tenancy->exit_watch));
     sandbox_free(TAKE(tenancy->sandbox));
-    int result = 0;
-    if (!tenancy->has_failed && !tenancy->is_stop_wanted) {
-        result = keep_image(tenancy, &error);
-        if (result == 0) {
-            log_event(LOG_INFO, "image_unpacked", "lease=%" PRIu64, tenancy->document.lease);
-            result = tenancy_begin_child(tenancy, &error);
-        }
-        if (result == 0)
-            tenancy_send_config(tenancy);
-        else
+    const bool is_wanted = !tenancy->has_failed && !tenancy->is_stop_wanted;
+    const bool is_kept = is_wanted && keep_image(tenancy, &error) == 0;
+    if (tenancy->reserve_fd >= 0)
+        close(TAKE_FD(tenancy->reserve_fd));
+    if (is_kept) {
+        log_event(LOG_INFO, has_wheels(tenancy) ? "packages_installed" : "image_unpacked",
+                  "lease=%" PRIu64, tenancy->document.lease);
+        tenancy_pause_logs(tenancy);
+        begin_in_image(tenancy);
+    } else {
+        if (tenancy->has_printed)
+            tenancy_end_logs(tenancy);
+        if (is_wanted)
             tenancy_fail(tenancy, &error);
     }
     close(TAKE_FD(tenancy->unpack_fd));
     tenancy_check_end(tenancy);
 }
 
-int tenancy_unpack_image(struct tenancy *tenancy, struct error *error)
+static int start_unpacking(struct tenancy *tenancy, struct sandbox_options *options,
+                           struct error *error)
 {
     const struct lease_document *document = &tenancy->document;
-    char folder[PATH_MAX], name[64], bytes[24], files[24], path[96];
+    char name[64];
     int fds[2];
-    unpack_folder(tenancy, folder);
     snprintf(name, sizeof(name), "lease-%" PRIu64 "-%" PRIu64, document->lease, document->fence);
-    snprintf(bytes, sizeof(bytes), "%" PRIu64, tenancy->host->image_bytes);
-    snprintf(files, sizeof(files), "%d", IMAGE_FILES_MAX);
-    snprintf(path, sizeof(path), "/data/%s", lease_document_image(document)->name);
-    if (folder_make(folder, 0755, error) < 0)
-        return -1;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return error_set_errno(error, errno, "make a pipe");
     tenancy->unpack_fd = fds[0];
     AUTO_FD int words_fd = fds[1];
     if (fcntl(tenancy->unpack_fd, F_SETFL, O_NONBLOCK) < 0)
         return error_set_errno(error, errno, "set up a pipe");
-    const char *const argv[] = {"/souk", "image-unpack", path, bytes, files, NULL};
-    const struct sandbox_mount mounts[] = {{folder, "/image", .is_writable = true},
-                                           {tenancy->data_folder, "/data", .is_writable = false}};
-    const struct sandbox_options options = {.name = name,
-                                            .argv = argv,
-                                            .mounts = mounts,
-                                            .mount_count = 2,
-                                            .working_dir = "/image",
-                                            .cpu_milli = document->cores_milli,
-                                            .memory_bytes = document->ram_bytes,
-                                            .pids_max = TENANCY_PIDS_MAX,
-                                            .disk_bytes = (int64_t)tenancy->host->image_bytes,
-                                            .control_fd = -1,
-                                            .stdout_fd = words_fd,
-                                            .stderr_fd = words_fd};
-    if (sandbox_start(tenancy->host->sandboxes, &options, &tenancy->sandbox, error) < 0)
+    options->name = name;
+    options->cpu_milli = document->cores_milli;
+    options->memory_bytes = document->ram_bytes;
+    options->pids_max = TENANCY_PIDS_MAX;
+    options->disk_bytes = (int64_t)tenancy->host->image_bytes;
+    options->control_fd = -1;
+    options->stdout_fd = words_fd;
+    if (options->stderr_fd < 0)
+        options->stderr_fd = words_fd;
+    if (sandbox_start(tenancy->host->sandboxes, options, &tenancy->sandbox, error) < 0)
         return -1;
     tenancy->has_exited = false;
     tenancy_keep_yield(tenancy);
@@ -152,9 +217,128 @@ int tenancy_unpack_image(struct tenancy *tenancy, struct error *error)
                            tenancy_on_unpacked, tenancy, &tenancy->exit_watch, error);
 }
 
+static int unpack_image(struct tenancy *tenancy, struct error *error)
+{
+    char folder[PATH_MAX], bytes[24], files[24], path[96];
+    unpack_folder(tenancy, folder);
+    snprintf(bytes, sizeof(bytes), "%" PRIu64, tenancy->host->image_bytes);
+    snprintf(files, sizeof(files), "%d", IMAGE_FILES_MAX);
+    snprintf(path, sizeof(path), "/data/%s", brought_data(tenancy)->name);
+    if (folder_make(folder, 0755, error) < 0)
+        return -1;
+    const char *const argv[] = {"/souk", "image-unpack", path, bytes, files, NULL};
+    const struct sandbox_mount mounts[] = {{folder, "/image", .is_writable = true},
+                                           {tenancy->data_folder, "/data", .is_writable = false}};
+    struct sandbox_options options = {
+        .argv = argv, .mounts = mounts, .mount_count = 2, .working_dir = "/image", .stderr_fd = -1};
+    return start_unpacking(tenancy, &options, error);
+}
+
+/* ---- Packages -------------------------------------------------------------------------------- */
+
+static int install_packages(struct tenancy *tenancy, struct error *error)
+{
+    char folder[PATH_MAX], root[PATH_MAX], wheels[PATH_MAX], bytes[24], path[96];
+    AUTO_FD int log_fd = -1;
+    unpack_folder(tenancy, folder);
+    snprintf(root, sizeof(root), "%.4000s/root", folder);
+    snprintf(wheels, sizeof(wheels), "%.4000s/wheels", folder);
+    snprintf(bytes, sizeof(bytes), "%" PRIu64, tenancy->host->image_bytes);
+    snprintf(path, sizeof(path), "/data/%s", brought_data(tenancy)->name);
+    if (folder_make(folder, 0755, error) < 0 || folder_make(root, 0755, error) < 0 ||
+        folder_make(wheels, 0755, error) < 0 ||
+        tenancy_open_log(tenancy, TENANCY_STDERR, &log_fd, error) < 0)
+        return -1;
+    const char *const argv[] = {"/souk", "packages-install", path, bytes, NULL};
+    const char *const environment[] = {"HOME=/wheels",
+                                       "TMPDIR=/wheels",
+                                       "LANG=C.UTF-8",
+                                       "PATH=/usr/bin:/bin",
+                                       "PIP_CONFIG_FILE=/dev/null",
+                                       "PIP_DISABLE_PIP_VERSION_CHECK=1",
+                                       "PIP_NO_CACHE_DIR=1",
+                                       "PIP_NO_INPUT=1",
+                                       NULL};
+    const struct sandbox_mount mounts[] = {{wheels, "/wheels", .is_writable = true},
+                                           {root, "/packages", .is_writable = true},
+                                           {tenancy->data_folder, "/data", .is_writable = false}};
+    struct sandbox_options options = {.argv = argv,
+                                      .environment = environment,
+                                      .mounts = mounts,
+                                      .mount_count = 3,
+                                      .working_dir = "/wheels",
+                                      .stderr_fd = log_fd};
+    if (start_unpacking(tenancy, &options, error) < 0)
+        return -1;
+    tenancy->has_printed = true;
+    loop_timer_start(tenancy->look_timer, LOOK_MS);
+    return 0;
+}
+
+static int check_installed_size(struct tenancy *tenancy, struct error *error)
+{
+    char folder[PATH_MAX];
+    int64_t bytes = 0;
+    unpack_folder(tenancy, folder);
+    if (folder_measure(folder, IMAGE_FILES_MAX, &bytes, error) < 0)
+        return error->code == ERROR_EXHAUSTED ? error_wrap(error, "the packages") : 0;
+    if ((uint64_t)bytes > tenancy->host->image_bytes)
+        return error_set(error, ERROR_EXHAUSTED,
+                         "the packages take more than the %" PRIu64
+                         " MiB that are kept for images and packages here",
+                         tenancy->host->image_bytes >> 20);
+    return 0;
+}
+
+/* One installs, the others wait and look. */
+static int reserve_packages(struct tenancy *tenancy, struct error *error)
+{
+    char cache[PATH_MAX];
+    bool is_there = false;
+    cache_folder(tenancy, cache);
+    if (image_cache_reserve(cache, tenancy->image_key, &tenancy->reserve_fd, error) < 0 ||
+        image_cache_take(cache, tenancy->image_key, &tenancy->image, &is_there, error) < 0)
+        return -1;
+    if (is_there) {
+        if (tenancy->reserve_fd >= 0)
+            close(TAKE_FD(tenancy->reserve_fd));
+        if (remove_archive(tenancy, error) < 0)
+            return -1;
+        begin_in_image(tenancy);
+        return 0;
+    }
+    if (tenancy->reserve_fd >= 0)
+        return install_packages(tenancy, error);
+    loop_timer_start(tenancy->look_timer, LOOK_MS);
+    return 0;
+}
+
+void tenancy_on_look(void *context)
+{
+    struct tenancy *tenancy = context;
+    struct error error;
+    if (tenancy->has_ended || tenancy->has_failed || tenancy->is_stop_wanted)
+        return;
+    if (!tenancy->sandbox) {
+        if (reserve_packages(tenancy, &error) < 0)
+            tenancy_fail(tenancy, &error);
+    } else if (check_installed_size(tenancy, &error) < 0) {
+        tenancy_fail(tenancy, &error);
+    } else {
+        loop_timer_start(tenancy->look_timer, LOOK_MS);
+    }
+}
+
+int tenancy_unpack_image(struct tenancy *tenancy, struct error *error)
+{
+    return has_wheels(tenancy) ? reserve_packages(tenancy, error) : unpack_image(tenancy, error);
+}
+
 void tenancy_free_image(struct tenancy *tenancy)
 {
     if (tenancy->unpack_fd >= 0)
         close(TAKE_FD(tenancy->unpack_fd));
+    if (tenancy->reserve_fd >= 0)
+        close(TAKE_FD(tenancy->reserve_fd));
     image_hold_release(&tenancy->image);
 }

@@ -49,6 +49,19 @@ struct tenancy_log {
     struct loop_watch *watch;
 };
 
+/* tenancy_checkpoint.c's: what a borrower's program asked for before it starts. */
+struct tenancy_checkpoints {
+    bool is_wanted;
+    uint8_t manifests[CHILD_CHECKPOINT_COUNT][CHILD_HASH_SIZE]; /* that it has */
+    struct checkpoints_message found;
+    struct lease_data data[CHILD_CHECKPOINT_COUNT]; /* that is fetched */
+    size_t data_kinds[CHILD_CHECKPOINT_COUNT];      /* whose it is: both may be the same bytes */
+    size_t data_count;
+    uint64_t answer_count;
+    struct shard *shard;
+    struct loop_timer *timer; /* until the market is asked again */
+};
+
 struct tenancy {
     struct tenancy_host *host;
     tenancy_ended_function *on_ended;
@@ -68,10 +81,14 @@ struct tenancy {
     enum lease_run_state state;
     enum yield_level yield;
     enum yield_level yield_wanted; /* by the owner, also while nothing runs that could yield */
-    struct image_hold image;       /* the lease runs in it; none: in this machine's system */
-    bool needs_image;              /* it has to be unpacked first */
-    bool has_begun;                /* its own process was started; before, it has nothing to say */
-    int unpack_fd;                 /* what whoever unpacks it says; -1: nobody does */
+    struct image_hold image;       /* the lease runs in it or with it; none: it brought nothing */
+    uint8_t image_key[IMAGE_HASH_SIZE];
+    bool needs_image;                     /* it has to be unpacked first */
+    bool has_begun;                       /* its own process was started */
+    bool has_printed;                     /* what unpacked it has something for the log */
+    int unpack_fd;                        /* what whoever unpacks it says; -1: nobody does */
+    int reserve_fd;                       /* of image_cache_reserve */
+    struct loop_timer *look_timer;        /* while it is unpacked, here or by another lease */
     const struct lease_data *wanted_data; /* of the lease's, to be fetched */
     size_t wanted_count;
     struct shard *shard;
@@ -80,6 +97,8 @@ struct tenancy {
     struct list uploads;                              /* struct tenancy_upload */
     struct text artifact_names[TENANCY_ARTIFACT_MAX]; /* each file ever announced */
     uint32_t artifact_count;
+
+    struct tenancy_checkpoints checkpoints;
 
     struct job_network *network;       /* NULL: the lease has none */
     struct open_network *internet;     /* NULL: the lease has none */
@@ -106,6 +125,7 @@ struct tenancy {
     char reason[LEASE_REASON_SIZE_MAX + 1]; /* the first that was given */
     bool is_stop_wanted;
     bool is_reclaimed; /* by the owner, before it was done */
+    bool is_leaving;   /* the owner wants it gone, done or not: nothing waits for the market */
     bool has_failed;
     bool has_ended;
 
@@ -152,6 +172,8 @@ MUST_CHECK int tenancy_open_log(struct tenancy *tenancy, enum tenancy_stream_nam
                                 int *out_write_fd, struct error *error);
 void tenancy_close_logs(struct tenancy *tenancy);
 void tenancy_update_log_reading(struct tenancy *tenancy);
+/* A process before the lease's own is gone: reads what it left. */
+void tenancy_pause_logs(struct tenancy *tenancy);
 /* The process is gone: reads what it left. */
 void tenancy_end_logs(struct tenancy *tenancy);
 /* Sends what the outbox takes. */
@@ -167,6 +189,7 @@ MUST_CHECK int tenancy_find_image(struct tenancy *tenancy, struct error *error);
 /* Once its archive is there; the child is begun after it. */
 MUST_CHECK int tenancy_unpack_image(struct tenancy *tenancy, struct error *error);
 void tenancy_free_image(struct tenancy *tenancy);
+void tenancy_on_look(void *context);
 
 /* Starts the lease's own process. */
 MUST_CHECK int tenancy_begin_child(struct tenancy *tenancy, struct error *error);
@@ -197,6 +220,16 @@ void tenancy_open_log_server(struct tenancy *tenancy);
 /* Tells the market where what the lease prints may be read. */
 void tenancy_send_log_addresses(struct tenancy *tenancy);
 void tenancy_pump_readers(struct tenancy *tenancy);
+
+/* tenancy_checkpoint.c */
+void tenancy_want_checkpoints(struct tenancy *tenancy,
+                              const uint8_t manifests[CHILD_CHECKPOINT_COUNT][CHILD_HASH_SIZE]);
+/* Asks the market, once what is announced has been sent. */
+void tenancy_ask_for_checkpoints(struct tenancy *tenancy);
+/* Tells the program that a checkpoint of it was sent, or why it was not: exactly one is set. */
+void tenancy_checkpoint_sent(struct tenancy *tenancy, struct text name,
+                             const struct upload_result *result, const struct error *reason);
+void tenancy_free_checkpoints(struct tenancy *tenancy);
 
 /* tenancy_stream.c */
 void tenancy_dial(struct tenancy *tenancy, const struct tenancy_peer *peer,

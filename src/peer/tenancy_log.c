@@ -74,12 +74,17 @@ void tenancy_update_log_reading(struct tenancy *tenancy)
             loop_watch_set(tenancy->logs[i].watch, may_read ? LOOP_READ : 0);
 }
 
-void tenancy_end_logs(struct tenancy *tenancy)
+void tenancy_pause_logs(struct tenancy *tenancy)
 {
     for (size_t i = 0; i < TENANCY_LOG_COUNT; i++)
         while (log_read(&tenancy->logs[i]))
             ;
     tenancy_close_logs(tenancy);
+}
+
+void tenancy_end_logs(struct tenancy *tenancy)
+{
+    tenancy_pause_logs(tenancy);
     logbook_end(&tenancy->logbook);
     tenancy_pump_readers(tenancy);
     tenancy_send_logs(tenancy);

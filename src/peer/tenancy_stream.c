@@ -114,10 +114,10 @@ static void upload_send(struct tenancy *tenancy, struct text name);
 static void upload_failed(struct tenancy *tenancy, struct text name, const struct error *reason)
 {
     struct error error = *reason;
-    if (tenancy->document.role == LEASE_ROLE_SERVER &&
-        text_equal(name, TEXT(LEASE_CHECKPOINT_NAME))) {
+    if (lease_document_is_checkpoint(&tenancy->document, name)) {
         log_event(LOG_WARN, "checkpoint_not_sent", "lease=%" PRIu64 " error=\"%s\"",
                   tenancy->document.lease, error.message);
+        tenancy_checkpoint_sent(tenancy, name, NULL, &error);
         return;
     }
     error_wrap(&error, "send back \"" TEXT_FORMAT "\"", TEXT_ARGS(name));
@@ -139,12 +139,14 @@ static void upload_on_done(void *context, const struct upload_result *result,
                                                      .size_bytes = result->size_bytes}};
         memcpy(message.artifact.manifest, result->manifest.bytes, LEASE_HASH_SIZE);
         outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
+        tenancy_checkpoint_sent(tenancy, name, result, NULL);
     } else {
         upload_failed(tenancy, name, reason);
     }
     upload_entry_free(entry);
     if (is_stale && !tenancy->has_failed)
         upload_send(tenancy, name);
+    tenancy_ask_for_checkpoints(tenancy);
     tenancy_check_end(tenancy);
 }
 
@@ -156,12 +158,14 @@ static void upload_send(struct tenancy *tenancy, struct text name)
     entry->tenancy = tenancy;
     entry->name = name;
     list_append(&tenancy->uploads, &entry->node);
-    const struct upload_options options = {.access = tenancy_chunk_access(tenancy),
-                                           .folder = tenancy->out_folder,
-                                           .name = name.data,
-                                           .bytes_max = (uint64_t)tenancy_disk_bytes(tenancy),
-                                           .callback = upload_on_done,
-                                           .context = entry};
+    const struct upload_options options = {
+        .access = tenancy_chunk_access(tenancy),
+        .folder = tenancy->out_folder,
+        .name = name.data,
+        .bytes_max = (uint64_t)tenancy_disk_bytes(tenancy),
+        .is_checkpoint = lease_document_is_checkpoint(&tenancy->document, name),
+        .callback = upload_on_done,
+        .context = entry};
     if (upload_start(&options, &entry->upload, &error) < 0) {
         upload_entry_free(entry);
         upload_failed(tenancy, name, &error);

@@ -169,6 +169,8 @@ static int upload_send(struct upload *upload, struct error *error)
     struct chunk_call call;
     chunk_call_init(&call, &upload->options.access, hash);
     chunk_call_add_header(&call, "Content-Type", "application/octet-stream");
+    if (upload->options.is_checkpoint)
+        chunk_call_add_header(&call, BLOB_CHECKPOINT_HEADER, "1");
     call.options.method = "PUT";
     call.options.body = buffer_text(&bytes);
     if (blob_encode(buffer_text(&bytes), &frame)) {

@@ -21,6 +21,7 @@ struct upload_options {
     const char *folder;
     const char *name; /* one path part; links are not followed */
     uint64_t bytes_max;
+    bool is_checkpoint; /* later ones take its place */
     upload_function *callback;
     void *context;
 };

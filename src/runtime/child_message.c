@@ -1,7 +1,7 @@
 /*
  * Child messages: the packets, all integers little-endian (wire/wire.h):
  *
- *     u8 version (3), u8 kind, then by kind
+ *     u8 version (4), u8 kind, then by kind
  *     CONFIG    text lease JSON, 32 bytes key, u32 count, count times PEER's fields
  *     STREAM    u64 peer lease, u64 peer fence, u8 role, u32 rank; one descriptor travels with the
  *               packet (SCM_RIGHTS)
@@ -11,6 +11,9 @@
  *     REPORT    text JSON
  *     ARTIFACT  text name
  *     DONE      bool is_ok, text message
+ *     CHECKPOINTS  twice (text name or empty, 32 bytes manifest), text trouble
+ *     KEPT      text name, 32 bytes manifest, text trouble
+ *     WANTED    twice 32 bytes manifest
  */
 #include "runtime/child_message.h"
 
@@ -26,7 +29,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { CHILD_VERSION = 3, FDS_MAX = 4 };
+enum { CHILD_VERSION = 4, FDS_MAX = 4 };
 
 static const struct json_field worker_report_fields[] = {
     {"steps", JSON_U64, offsetof(struct worker_report, steps), .is_required = true},
@@ -168,6 +171,13 @@ static bool is_artifact_name(struct text name)
     return true;
 }
 
+static void checkpoint_encode(struct buffer *packet, const struct child_checkpoint *checkpoint)
+{
+    ASSERT(checkpoint->name.size <= CHILD_NAME_MAX);
+    wire_put_text(packet, checkpoint->name);
+    wire_put_raw(packet, checkpoint->manifest, CHILD_HASH_SIZE);
+}
+
 void child_message_encode(struct buffer *packet, const struct child_message *message)
 {
     wire_put_u8(packet, CHILD_VERSION);
@@ -212,6 +222,22 @@ void child_message_encode(struct buffer *packet, const struct child_message *mes
         wire_put_bool(packet, message->done.is_ok);
         wire_put_text(packet, message->done.message);
         break;
+    case CHILD_WANTED:
+        wire_put_raw(packet, message->wanted.manifests, sizeof message->wanted.manifests);
+        break;
+    case CHILD_CHECKPOINTS:
+        ASSERT(message->checkpoints.trouble.size <= CHILD_TEXT_MAX);
+        for (size_t i = 0; i < CHILD_CHECKPOINT_COUNT; i++)
+            checkpoint_encode(packet, &message->checkpoints.items[i]);
+        wire_put_text(packet, message->checkpoints.trouble);
+        break;
+    case CHILD_KEPT:
+        ASSERT(message->kept.trouble.size <= CHILD_TEXT_MAX);
+        ASSERT(is_artifact_name(message->kept.name));
+        wire_put_text(packet, message->kept.name);
+        wire_put_raw(packet, message->kept.manifest, CHILD_HASH_SIZE);
+        wire_put_text(packet, message->kept.trouble);
+        break;
     }
 }
 
@@ -225,6 +251,23 @@ static void config_decode(struct arena *arena, struct wire_reader *reader,
     for (uint32_t i = 0; i < config->peer_count; i++)
         peer_decode(reader, &peers[i]);
     config->peers = peers;
+}
+
+static struct text name_decode(struct wire_reader *reader)
+{
+    const struct text name = wire_get_text(reader, CHILD_NAME_MAX);
+    if (!wire_reader_is_failed(reader) && !is_artifact_name(name))
+        wire_reader_fail(reader, "an artifact's name has a character that may not be in it");
+    return name;
+}
+
+static void checkpoint_decode(struct wire_reader *reader, struct child_checkpoint *checkpoint)
+{
+    checkpoint->name = wire_get_text(reader, CHILD_NAME_MAX);
+    if (checkpoint->name.size > 0 && !wire_reader_is_failed(reader) &&
+        !is_artifact_name(checkpoint->name))
+        wire_reader_fail(reader, "a checkpoint's name has a character that may not be in it");
+    wire_get_raw(reader, checkpoint->manifest, CHILD_HASH_SIZE);
 }
 
 static void body_decode(struct arena *arena, struct wire_reader *reader,
@@ -254,9 +297,20 @@ static void body_decode(struct arena *arena, struct wire_reader *reader,
         message->report.json = wire_get_text(reader, CHILD_REPORT_MAX);
         return;
     case CHILD_ARTIFACT:
-        message->artifact.name = wire_get_text(reader, CHILD_NAME_MAX);
-        if (!wire_reader_is_failed(reader) && !is_artifact_name(message->artifact.name))
-            wire_reader_fail(reader, "an artifact's name has a character that may not be in it");
+        message->artifact.name = name_decode(reader);
+        return;
+    case CHILD_WANTED:
+        wire_get_raw(reader, message->wanted.manifests, sizeof message->wanted.manifests);
+        return;
+    case CHILD_CHECKPOINTS:
+        for (size_t i = 0; i < CHILD_CHECKPOINT_COUNT; i++)
+            checkpoint_decode(reader, &message->checkpoints.items[i]);
+        message->checkpoints.trouble = wire_get_text(reader, CHILD_TEXT_MAX);
+        return;
+    case CHILD_KEPT:
+        message->kept.name = name_decode(reader);
+        wire_get_raw(reader, message->kept.manifest, CHILD_HASH_SIZE);
+        message->kept.trouble = wire_get_text(reader, CHILD_TEXT_MAX);
         return;
     case CHILD_DONE:
         message->done.is_ok = wire_get_bool(reader);
@@ -292,7 +346,7 @@ static int wait_writable(int socket, int timeout_ms, struct error *error)
     if (ready < 0)
         return error_set_errno(error, errno, "wait for the control socket");
     if (ready == 0)
-        return error_set(error, ERROR_UNAVAILABLE, "the control socket takes no more");
+        return error_set(error, ERROR_EXHAUSTED, "the control socket takes no more");
     return 0;
 }
 

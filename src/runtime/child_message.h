@@ -2,9 +2,11 @@
  * Child messages: what a daemon and the process in a lease's sandbox say to each other over fd 3,
  * an AF_UNIX SOCK_SEQPACKET socket; one packet is one message. The encoding is in child_message.c.
  *
- * parent -> child: CONFIG first, once; then STREAM (with a descriptor), PEER and STOP.
- * child -> parent: READY once the data and model are there; REPORT each second and after the first
- * steps; ARTIFACT for each finished file in /lease/out; DONE last.
+ * parent -> child: CONFIG first, once; then STREAM (with a descriptor), PEER and STOP; CHECKPOINTS
+ * as asked for by WANTED, and KEPT for each checkpoint that was announced. child -> parent: READY
+ * once the data and model are there; REPORT each second and after the first steps; ARTIFACT for
+ * each finished file in /lease/out; WANTED by a borrower's program before it starts, and once it
+ * has ended; DONE last.
  *
  * Everything the child sends is foreign to the daemon: decoding checks all of it, and descriptors
  * that come with a message that must not carry one are closed.
@@ -23,6 +25,7 @@
 enum {
     CHILD_FD = 3,
     CHILD_KEY_SIZE = 32,
+    CHILD_HASH_SIZE = 32,
     CHILD_PEER_MAX = 1024,
     CHILD_LEASE_JSON_MAX = 64 * 1024,
     CHILD_REPORT_MAX = 240 * 1024,
@@ -36,10 +39,13 @@ enum child_message_kind {
     CHILD_STREAM = 2,
     CHILD_PEER = 3,
     CHILD_STOP = 4,
+    CHILD_CHECKPOINTS = 5,
+    CHILD_KEPT = 6,
     CHILD_READY = 16,
     CHILD_REPORT = 17,
     CHILD_ARTIFACT = 18,
     CHILD_DONE = 19,
+    CHILD_WANTED = 20,
 };
 
 /* Who dials and is accepted by a parameter server: the identity "lease:LEASE:FENCE", its place
@@ -68,6 +74,18 @@ struct child_stream {
     int fd;             /* receive gives it to the caller, send only borrows it */
 };
 
+/* Which checkpoint of a borrower's program: its job's, which rank 0 writes, or the rank's own. */
+enum child_checkpoint_kind {
+    CHILD_CHECKPOINT_JOB,
+    CHILD_CHECKPOINT_RANK,
+    CHILD_CHECKPOINT_COUNT,
+};
+
+struct child_checkpoint {
+    struct text name; /* of the file in /data; empty: it is there already, or there is none */
+    uint8_t manifest[CHILD_HASH_SIZE]; /* zeroes: there is none */
+};
+
 struct child_message {
     enum child_message_kind kind;
     union {
@@ -86,6 +104,19 @@ struct child_message {
             struct text name;
         } artifact;
         struct {
+            /* As it has them; the answer names those that are newer. */
+            uint8_t manifests[CHILD_CHECKPOINT_COUNT][CHILD_HASH_SIZE];
+        } wanted;
+        struct {
+            struct child_checkpoint items[CHILD_CHECKPOINT_COUNT];
+            struct text trouble; /* why they could not be fetched; empty: all is well */
+        } checkpoints;
+        struct {
+            struct text name; /* as announced */
+            uint8_t manifest[CHILD_HASH_SIZE];
+            struct text trouble; /* why it was not sent; empty: it was */
+        } kept;
+        struct {
             bool is_ok;
             struct text message; /* one sentence: why it ended */
         } done;
@@ -103,7 +134,7 @@ MUST_CHECK int child_message_decode(struct arena *arena, struct text packet,
 
 /*
  * Sends one packet, waiting for room for at most timeout_ms (0: not at all; -1: for ever).
- * UNAVAILABLE when there was no room or the other side is gone.
+ * EXHAUSTED when there was no room, UNAVAILABLE when the other side is gone.
  */
 MUST_CHECK int child_message_send(int socket, const struct child_message *message, int timeout_ms,
                                   struct error *error);

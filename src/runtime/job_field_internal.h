@@ -37,7 +37,7 @@ enum job_field_kind {
     JOB_FIELD_WORD,         /* struct text, one of `choices` */
     JOB_FIELD_DATA,         /* struct text, one of `choices` or a path: job_data_is_path */
     JOB_FIELD_INDEX,        /* int, an index into `choices` */
-    JOB_FIELD_U64,          /* uint64_t from minimum to maximum */
+    JOB_FIELD_U64,          /* uint64_t from minimum to maximum; UINT64_MAX: the word choices[0] */
     JOB_FIELD_DOUBLE,       /* double from minimum to maximum */
     JOB_FIELD_DURATION,     /* int64_t ms; minimum and maximum too */
     JOB_FIELD_CREDITS,      /* int64_t microcredits, more than 0 */

@@ -100,6 +100,10 @@ static int read_number(struct job_reader *reader, const struct job_field *field,
     struct error ignored;
     if (field->kind == JOB_FIELD_U64) {
         uint64_t value;
+        if (field->choices && text_is(node->value, field->choices[0])) {
+            *(uint64_t *)out = UINT64_MAX;
+            return 0;
+        }
         if (node->is_quoted || text_parse_u64(node->value, &value, &ignored) < 0)
             return REFUSE(reader, node, place,
                           "must be a whole number from %" PRId64 " to %" PRId64, field->minimum,

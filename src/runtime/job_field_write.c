@@ -153,7 +153,10 @@ static void write_field(struct json_writer *writer, const struct job_field *fiel
         return;
     case JOB_FIELD_U64:
     case JOB_FIELD_NODES:
-        json_u64(writer, *(const uint64_t *)value);
+        if (field->choices && *(const uint64_t *)value == UINT64_MAX)
+            json_string(writer, field->choices[0]);
+        else
+            json_u64(writer, *(const uint64_t *)value);
         return;
     case JOB_FIELD_BOOL:
         json_raw(writer, *(const bool *)value ? TEXT("true") : TEXT("false"));
@@ -312,13 +315,21 @@ static void write_one_of_end(struct json_writer *writer)
     json_array_end(writer);
 }
 
+static void write_whole(struct json_writer *writer, const struct job_field *field)
+{
+    json_field_string(writer, "type", "integer");
+    write_range(writer, field);
+}
+
 static void write_nodes(struct json_writer *writer, const struct job_field *field)
 {
     write_one_of_begin(writer);
-    json_field_string(writer, "type", "integer");
-    write_range(writer, field);
+    write_whole(writer, field);
     write_one_of_next(writer);
-    write_types(writer, false, "^[0-9]+ *\\.\\. *[0-9]+$");
+    if (field->choices)
+        json_field_string(writer, "const", field->choices[0]);
+    else
+        write_types(writer, false, "^[0-9]+ *\\.\\. *[0-9]+$");
     write_one_of_end(writer);
 }
 
@@ -379,8 +390,7 @@ static void write_kind(struct json_writer *writer, const struct job_field *field
         write_data(writer, field);
         return;
     case JOB_FIELD_U64:
-        json_field_string(writer, "type", "integer");
-        write_range(writer, field);
+        (field->choices ? write_nodes : write_whole)(writer, field);
         return;
     case JOB_FIELD_DOUBLE:
         json_field_string(writer, "type", "number");

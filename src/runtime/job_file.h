@@ -22,6 +22,10 @@ MUST_CHECK int job_file_read(struct arena *arena, const char *path, struct job_s
 MUST_CHECK int job_file_write(struct arena *arena, const struct job_spec *spec, struct buffer *yaml,
                               struct error *error);
 
+/* Likewise, with only what differs from what a field is when nobody says; a long one has all. */
+MUST_CHECK int job_file_write_short(struct arena *arena, const struct job_spec *spec,
+                                    struct buffer *yaml, struct error *error);
+
 /* One of the lines that job_file_parse refuses with, taken apart. */
 struct job_mistake {
     uint32_t line, column; /* from 1; 0: it has no place */

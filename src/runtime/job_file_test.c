@@ -251,11 +251,17 @@ static const struct {
      "job.yaml:3:13: resources.max_hourly_cost: belongs into market: write market.max_hourly_cost"},
     {MINIMAL "runtime: torch\n", "job.yaml:2:8: train: is not for runtime torch; leave it out"},
     {"name: a\nruntime: torch\n", "job.yaml:1:1: run: is missing"},
-    {"name: a\nruntime: spark\nrun: b\n",
-     "job.yaml:2:10: runtime: \"spark\" is not supported yet; use native, command, torch, "
-     "tensorflow, mpi"},
+    {"name: a\nruntime: spark\nrun: b\nresources:\n  memory: 0.5\n",
+     "job.yaml:5:11: resources.memory: must be at least 1 (GiB) with runtime spark"},
     {"name: a\nruntime: torch\nnum_nodes: 2..3\nrun: b\nrestart: rank\n",
      "job.yaml:5:10: restart: must be job where the number of ranks may change"},
+    {MINIMAL "wheels: [a.whl]\n",
+     "job.yaml:3:9: wheels: is for runtime command; describe the training under train"},
+    {"name: a\nrun: b\nwheels: [a.whl]\nresources: {install: none}\n",
+     "job.yaml:4:22: resources.install: is none, and the job brings packages: leave it out, or say "
+     "wheels"},
+    {"name: a\nrun: b\nrequirements: r.txt\nresources: {image_id: c}\n",
+     "job.yaml:3:15: requirements: do not go with resources.image_id: put them into the image"},
     {"name: a\nrun: b\nrestart: always\n",
      "job.yaml:3:10: restart: must be one of job, rank, never"},
     {MINIMAL "max_restarts: 1\n", "job.yaml:3:15: max_restarts: is for runtime command; describe "
@@ -265,6 +271,12 @@ static const struct {
     {"name: a\nruntime: tensorflow\nnum_nodes: 3\nrun: b\ntensorflow: {parameter_servers: 2}\n",
      "job.yaml:5:33: tensorflow.parameter_servers: a chief and a worker come with them: num_nodes "
      "must be at least 4"},
+    {"name: a\nruntime: mpi\nrun: b\ntorch: {processes: 2}\n",
+     "job.yaml:4:8: torch: is for runtime torch"},
+    {"name: a\nruntime: torch\nrun: b\ntorch: {processes: 65}\n",
+     "job.yaml:4:20: torch.processes: must be from 1 to 64"},
+    {"name: a\nruntime: torch\nrun: b\ntorch: {processes: per_gpu}\n",
+     "job.yaml:4:20: torch.processes: per_gpu needs GPUs: resources.accelerators"},
     /* inputs */
     {MINIMAL "inputs: {}\n", "job.yaml:3:9: inputs: must be a list"},
     {MINIMAL "inputs: [{name: a}]\n", "job.yaml:3:10: inputs[0].split: is missing"},
@@ -396,6 +408,20 @@ TEST(wishes_of_every_kind_are_read)
     assert_int_equal(spec.market.min_speed_milli, 500);
 }
 
+TEST(who_brings_packages_wants_machines_that_install_them)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    ASSERT_OK(job_file_parse(arena,
+                             TEXT("name: a\nrun: b\nrequirements: ./requirements.txt\n"
+                                  "wheels: [a-1-py3-none-any.whl, ./more/]\n"),
+                             "job.yaml", &spec, NULL, &error));
+    assert_true(text_equal(spec.requirements, TEXT("./requirements.txt")));
+    assert_true(text_equal(spec.wheels, TEXT("a-1-py3-none-any.whl,./more/")));
+    assert_true(text_equal(spec.resources.install, TEXT("wheels")));
+}
+
 TEST(sizes_may_name_their_unit)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -486,6 +512,7 @@ int main(void)
         cmocka_unit_test(secrets_are_read_from_a_file_and_never_written),
         cmocka_unit_test(a_file_that_is_too_large_or_absent_is_refused),
         cmocka_unit_test(wishes_of_every_kind_are_read),
+        cmocka_unit_test(who_brings_packages_wants_machines_that_install_them),
         cmocka_unit_test(sizes_may_name_their_unit),
     };
     return cmocka_run_group_tests_name("job_file", tests, NULL, NULL);

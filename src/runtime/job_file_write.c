@@ -6,7 +6,11 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { LINE_MAX_SIZE = 100, WRITTEN_SIZE_MAX = 2 * JOB_SPEC_SIZE_MAX };
+enum {
+    LINE_MAX_SIZE = 100,
+    WRITTEN_SIZE_MAX = 2 * JOB_SPEC_SIZE_MAX,
+    SHORT_SIZE_MAX = 16 << 10, /* of what is read again for each field */
+};
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
@@ -202,6 +206,56 @@ int job_file_write(struct arena *arena, const struct job_spec *spec, struct buff
     if (buffer_check(&json, error) < 0 ||
         job_node_read_json(arena, buffer_text(&json), &root, error) < 0)
         return -1;
+    write_members(yaml, root, 0);
+    return buffer_check(yaml, error);
+}
+
+/* ---- Only what was said ---------------------------------------------------------------------- */
+
+static bool is_same_spec(const struct job_node *root, struct text whole)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct buffer json AUTO_BUFFER;
+    struct job_spec spec = {0};
+    struct error refused;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    if (job_spec_read_tree(arena, root, NULL, &spec, NULL, &refused) < 0)
+        return false;
+    job_spec_write(&spec, &json);
+    return text_equal(buffer_text(&json), whole);
+}
+
+/* Takes out every member without which the spec is read as the same: what a field is when nobody
+ * says may depend on other fields, so the reader is asked. */
+static void leave_out(struct job_node *mapping, const struct job_node *root, struct text whole)
+{
+    struct job_node **place = &mapping->first_child;
+    mapping->last_child = NULL;
+    while (*place) {
+        struct job_node *child = *place;
+        *place = child->next;
+        if (is_same_spec(root, whole))
+            continue;
+        *place = child;
+        if (child->kind == JOB_NODE_MAPPING)
+            leave_out(child, root, whole);
+        mapping->last_child = child;
+        place = &child->next;
+    }
+}
+
+int job_file_write_short(struct arena *arena, const struct job_spec *spec, struct buffer *yaml,
+                         struct error *error)
+{
+    struct buffer json AUTO_BUFFER;
+    struct job_node *root = NULL;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    job_spec_write(spec, &json);
+    if (buffer_check(&json, error) < 0 ||
+        job_node_read_json(arena, buffer_text(&json), &root, error) < 0)
+        return -1;
+    if (json.size <= SHORT_SIZE_MAX)
+        leave_out(root, root, buffer_text(&json));
     write_members(yaml, root, 0);
     return buffer_check(yaml, error);
 }

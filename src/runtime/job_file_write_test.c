@@ -72,6 +72,63 @@ TEST(scripts_stay_readable_and_strange_text_survives)
     assert_non_null(strstr(yaml, "\"YES\": \"yes\""));
 }
 
+/* Written short and read again it is the same. */
+static const char *short_trip(struct arena *arena, const char *file)
+{
+    struct error error;
+    struct job_spec spec, again;
+    struct buffer yaml AUTO_BUFFER, before AUTO_BUFFER, after AUTO_BUFFER;
+    buffer_init(&yaml, JOB_SPEC_SIZE_MAX);
+    ASSERT_OK(job_file_parse(arena, text_of(file), "job", &spec, NULL, &error));
+    ASSERT_OK(job_file_write_short(arena, &spec, &yaml, &error));
+    ASSERT_OK(job_file_parse(arena, buffer_text(&yaml), "job", &again, NULL, &error));
+    canonical(&spec, &before);
+    canonical(&again, &after);
+    assert_string_equal(buffer_string(&before), buffer_string(&after));
+    return arena_copy_string(arena, buffer_text(&yaml));
+}
+
+TEST(what_nobody_needs_to_say_is_left_out)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const char *yaml = short_trip(arena, "name: digits\n"
+                                         "runtime: native\n"
+                                         "num_nodes: 1\n"
+                                         "resources: {cpus: 1+}\n"
+                                         "train: {model: lenet5, data: mnist, batch: 64,\n"
+                                         "        optimizer: {name: adam}}\n"
+                                         "sync: {policy: auto}\n");
+    assert_string_equal(yaml, "name: digits\n"
+                              "train:\n"
+                              "  model: lenet5\n"
+                              "  data: mnist\n"
+                              "  optimizer: {name: adam}\n"
+                              "  batch: 64\n");
+}
+
+TEST(what_was_said_stays_in_a_short_file)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const char *yaml = short_trip(arena, "name: own\n"
+                                         "runtime: torch\n"
+                                         "num_nodes: 2..4\n"
+                                         "resources: {cpus: 2, labels: [a, b]}\n"
+                                         "envs: {A: b}\n"
+                                         "run: echo hello\n"
+                                         "market: {max_run_time: 3m, start: now}\n");
+    assert_non_null(strstr(yaml, "runtime: torch\n"));
+    assert_non_null(strstr(yaml, "envs:\n  A: b\n"));
+    assert_non_null(strstr(yaml, "max_run_time: "));
+    assert_null(strstr(yaml, "train:"));
+    assert_null(strstr(yaml, "start:"));
+    yaml = short_trip(arena, "name: layers\n"
+                             "train:\n"
+                             "  data: mnist\n"
+                             "  layers: [{type: relu}, {type: dense}]\n");
+    assert_non_null(strstr(yaml, "{type: relu}"));
+    assert_null(strstr(yaml, "sync:"));
+}
+
 TEST(mistakes_are_taken_apart)
 {
     struct job_mistake mistake =
@@ -96,6 +153,8 @@ int main(void)
         cmocka_unit_test(a_job_is_written_as_people_would),
         cmocka_unit_test(layers_have_a_line_each),
         cmocka_unit_test(scripts_stay_readable_and_strange_text_survives),
+        cmocka_unit_test(what_nobody_needs_to_say_is_left_out),
+        cmocka_unit_test(what_was_said_stays_in_a_short_file),
         cmocka_unit_test(mistakes_are_taken_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

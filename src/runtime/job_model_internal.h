@@ -11,6 +11,7 @@ extern const struct job_table job_augment_table;    /* struct job_augment */
 extern const struct job_table job_train_table;      /* struct job_train */
 extern const struct job_table job_sync_table;       /* struct job_sync */
 extern const struct job_table job_tensorflow_table; /* struct job_tensorflow */
+extern const struct job_table job_torch_table;      /* struct job_torch */
 extern const struct job_table job_spec_table;       /* struct job_spec */
 extern const char *const job_predict_names[];
 

@@ -15,7 +15,8 @@ enum muster_restart job_spec_restart(const struct job_spec *spec)
     for (int i = 0; muster_restart_names[i]; i++)
         if (text_is(spec->restart, muster_restart_names[i]))
             return (enum muster_restart)i;
-    return launch_find(spec->runtime) ? MUSTER_RESTART_JOB : MUSTER_RESTART_RANK;
+    const struct launch_kind *kind = launch_find(spec->runtime);
+    return kind && !kind->goes_on ? MUSTER_RESTART_JOB : MUSTER_RESTART_RANK;
 }
 
 bool job_spec_is_gathered(const struct job_spec *spec)
@@ -32,12 +33,61 @@ const struct job_input *job_spec_image(const struct job_spec *spec)
     return NULL;
 }
 
+const struct job_input *job_spec_wheels(const struct job_spec *spec)
+{
+    for (size_t i = 0; i < spec->input_count; i++)
+        if (spec->inputs[i].split == JOB_SPLIT_WHEELS)
+            return &spec->inputs[i];
+    return NULL;
+}
+
+bool job_spec_has_packages(const struct job_spec *spec)
+{
+    return spec->requirements.size || spec->wheels.size || job_spec_wheels(spec);
+}
+
+/* Whoever brings packages wants machines that install them. */
+static int check_packages(const struct job_node *root, const char *file_name, struct job_spec *spec,
+                          struct error *error)
+{
+    const struct job_node *resources = job_node_find(root, TEXT("resources"));
+    const bool is_told = resources && resources->kind == JOB_NODE_MAPPING &&
+                         job_node_find(resources, TEXT("install"));
+    const char *field = spec->requirements.size ? "requirements" : "wheels";
+    size_t archives = 0;
+    for (size_t i = 0; i < spec->input_count; i++)
+        archives += spec->inputs[i].split == JOB_SPLIT_WHEELS;
+    if (archives > 1)
+        return job_table_refuse(root, file_name, "inputs", "all wheels go into one archive", error);
+    if (!job_spec_has_packages(spec))
+        return 0;
+    if (spec->resources.image_id.size || job_spec_image(spec))
+        return job_table_refuse(root, file_name, field,
+                                "do not go with resources.image_id: put them into the image",
+                                error);
+    if (is_told && text_is(spec->resources.install, "none"))
+        return job_table_refuse(root, file_name, "resources.install",
+                                "is none, and the job brings packages: leave it out, or say wheels",
+                                error);
+    if (text_is(spec->resources.install, "none"))
+        spec->resources.install = TEXT("wheels");
+    return 0;
+}
+
 /* The fields of one runtime are a mistake with another. */
 static int check_foreign(const struct job_node *root, const char *file_name,
                          const struct job_spec *spec, struct error *error)
 {
-    static const char *const of_command[] = {"run",     "setup",        "envs", "workdir",
-                                             "restart", "max_restarts", NULL};
+    static const char *const of_command[] = {"run",
+                                             "setup",
+                                             "envs",
+                                             "workdir",
+                                             "restart",
+                                             "max_restarts",
+                                             "requirements",
+                                             "wheels",
+                                             "checkpoint_interval",
+                                             NULL};
     static const char *const of_native[] = {"train", "sync", NULL};
     char what[96] = "is for runtime command; describe the training under train";
     const bool is_command = job_spec_is_command(spec);
@@ -51,8 +101,27 @@ static int check_foreign(const struct job_node *root, const char *file_name,
     if (!is_command && (spec->resources.image_id.size || job_spec_image(spec)))
         return job_table_refuse(root, file_name, "resources.image_id", "is for runtime command",
                                 error);
+    if (!is_command && job_spec_wheels(spec))
+        return job_table_refuse(root, file_name, "inputs", "wheels are for runtime command", error);
     if (!text_equal(spec->runtime, TEXT("tensorflow")) && job_node_find(root, TEXT("tensorflow")))
         return job_table_refuse(root, file_name, "tensorflow", "is for runtime tensorflow", error);
+    if (!text_equal(spec->runtime, TEXT("torch")) && job_node_find(root, TEXT("torch")))
+        return job_table_refuse(root, file_name, "torch", "is for runtime torch", error);
+    if (spec->torch.processes == JOB_PROCESSES_PER_GPU &&
+        spec->resources.accelerators.count_milli < 1000)
+        return job_table_refuse(root, file_name, "torch.processes",
+                                "per_gpu needs GPUs: resources.accelerators", error);
+    return 0;
+}
+
+/* Its processes would be killed one by one. */
+static int check_spark(const struct job_node *root, const char *file_name,
+                       const struct job_spec *spec, struct error *error)
+{
+    if (text_equal(spec->runtime, TEXT("spark")) && spec->resources.memory_bytes.value < INT64_C(1)
+                                                                                             << 30)
+        return job_table_refuse(root, file_name, "resources.memory",
+                                "must be at least 1 (GiB) with runtime spark", error);
     return 0;
 }
 
@@ -65,6 +134,8 @@ static int check_gathered(const struct job_node *root, const char *file_name, st
     if (spec->num_nodes_max > spec->num_nodes && job_spec_restart(spec) != MUSTER_RESTART_JOB)
         return job_table_refuse(root, file_name, "restart",
                                 "must be job where the number of ranks may change", error);
+    if (check_spark(root, file_name, spec, error) < 0)
+        return -1;
     const uint64_t servers = spec->tensorflow.parameter_servers;
     if (servers > 0 && servers + 2 > spec->num_nodes) {
         char what[96];
@@ -98,5 +169,7 @@ int job_runtime_check(const struct job_node *root, const char *file_name, struct
     spec->sync = (struct job_sync){0};
     if (job_spec_restart(spec) == MUSTER_RESTART_NEVER)
         spec->market.replace_lost = false;
+    if (check_packages(root, file_name, spec, error) < 0)
+        return -1;
     return job_spec_is_gathered(spec) ? check_gathered(root, file_name, spec, error) : 0;
 }

@@ -17,8 +17,8 @@
 #define DAY_MS    (INT64_C(1440) * MINUTE_MS)
 #define GIB       (INT64_C(1) << 30)
 
-static const char *const runtimes[] = {"native", "command", "torch", "tensorflow", "mpi", NULL};
-static const char *const runtimes_later[] = {"spark", NULL};
+static const char *const runtimes[] = {"native", "command", "torch", "tensorflow",
+                                       "spark",  "mpi",     NULL};
 static const char *const data_sets[] = {"cifar10", "fashion-mnist", "mnist", NULL}; /* of train/ */
 static const char *const shard_ways[] = {"even", "speed", NULL};
 static const char *const policies[] = {"auto",
@@ -42,7 +42,7 @@ static const char *const robusts[] = {"none", "norm", "trimmed", "median", NULL}
 static const char *const searches[] = {"auto", "paper", "off", NULL};
 static const char *const networks[] = {"none", "job", "open", NULL};
 static const char *const installs[] = {"none", "wheels", "index", NULL};
-static const char *const splits[] = {"train", "test", "files", "image", "all", NULL};
+static const char *const splits[] = {"train", "test", "files", "image", "wheels", "all", NULL};
 
 #define LATER(name_)                                                                               \
     {                                                                                              \
@@ -299,6 +299,15 @@ static const struct job_field tensorflow_fields[] = {
 };
 const struct job_table job_tensorflow_table = JOB_TABLE(tensorflow_fields, struct job_tensorflow);
 
+static const char *const per_gpu[] = {"per_gpu", NULL};
+
+static const struct job_field torch_fields[] = {
+    {"processes", JOB_FIELD_U64, offsetof(struct job_torch, processes),
+     .help = "Processes of each rank, as torchrun --nproc-per-node; by default one.", .minimum = 1,
+     .maximum = JOB_PROCESSES_MAX, .choices = per_gpu},
+};
+const struct job_table job_torch_table = JOB_TABLE(torch_fields, struct job_torch);
+
 static const struct job_field spec_fields[] = {
     {"name", JOB_FIELD_NAME, offsetof(struct job_spec, name), .help = "What to call the job.",
      .is_required = true, .maximum = 64},
@@ -324,23 +333,36 @@ static const struct job_field spec_fields[] = {
      .maximum = JOB_ENVS_MAX, .count_offset = offsetof(struct job_spec, secret_count),
      .is_kept_back = true},
     LATER("file_mounts"),
+    {"requirements", JOB_FIELD_SCRIPT, offsetof(struct job_spec, requirements),
+     .help = "A requirements file of pip: what it names is fetched here, uploaded, and installed "
+             "for every rank.",
+     .maximum = 4095},
+    {"wheels", JOB_FIELD_WORDS, offsetof(struct job_spec, wheels),
+     .help = "Wheels that are installed for every rank: files, and folders of them.",
+     .maximum = 4095},
     {"setup", JOB_FIELD_SCRIPT, offsetof(struct job_spec, setup),
      .help = "A shell script that every rank runs first.", .maximum = JOB_SCRIPT_SIZE_MAX},
     {"run", JOB_FIELD_SCRIPT, offsetof(struct job_spec, run),
      .help = "A shell script that every rank runs.", .maximum = JOB_SCRIPT_SIZE_MAX},
     {"runtime", JOB_FIELD_WORD, offsetof(struct job_spec, runtime),
      .help = "What runs on the machines; by default command with `run`, else native.",
-     .choices = runtimes, .later = runtimes_later},
+     .choices = runtimes},
     {"restart", JOB_FIELD_WORD, offsetof(struct job_spec, restart),
      .help = "What starts again when a rank is lost or its script fails: the whole job, that rank, "
-             "or nothing; by default the job with a framework, else the rank.",
+             "or nothing; by default the job with a framework, the rank with spark and without.",
      .choices = muster_restart_names},
     {"max_restarts", JOB_FIELD_U64, offsetof(struct job_spec, max_restarts),
      .help = "How often a script that failed is started again; ranks that are lost do not count. "
              "By default never.",
      .minimum = 0, .maximum = 1000},
+    {"checkpoint_interval", JOB_FIELD_DURATION, offsetof(struct job_spec, checkpoint_interval_ms),
+     .help = "What is left in $SOUK_CHECKPOINT_DIR is kept no more often; by default 30 s.",
+     .minimum = 1000, .maximum = 3600000},
     {"tensorflow", JOB_FIELD_OBJECT, offsetof(struct job_spec, tensorflow),
      .help = "What the ranks of runtime tensorflow are.", .table = &job_tensorflow_table,
+     .is_left_out = true},
+    {"torch", JOB_FIELD_OBJECT, offsetof(struct job_spec, torch),
+     .help = "What the ranks of runtime torch are.", .table = &job_torch_table,
      .is_left_out = true},
     {"train", JOB_FIELD_OBJECT, offsetof(struct job_spec, train), .help = "What to train.",
      .table = &job_train_table, .is_left_out = true},

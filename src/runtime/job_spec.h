@@ -161,12 +161,14 @@ struct job_sync {
 
 /* train: each worker gets its part of the records; test: the parameter server gets it whole;
  * files: an archive that each worker gets whole and unpacks into its working folder; image: an OCI
- * image that each worker runs in; all: each worker and the parameter server get it whole. */
+ * image that each worker runs in; wheels: an archive of wheels that are installed for each worker;
+ * all: each worker and the parameter server get it whole. */
 enum job_split {
     JOB_SPLIT_TRAIN,
     JOB_SPLIT_TEST,
     JOB_SPLIT_FILES,
     JOB_SPLIT_IMAGE,
+    JOB_SPLIT_WHEELS,
     JOB_SPLIT_ALL,
     JOB_SPLIT_COUNT,
 };
@@ -192,6 +194,14 @@ struct job_tensorflow {
     uint64_t parameter_servers; /* the last of the ranks; 0: all are workers */
 };
 
+#define JOB_PROCESSES_PER_GPU UINT64_MAX
+enum { JOB_PROCESSES_MAX = 64 };
+
+/* Of runtime `torch`. */
+struct job_torch {
+    uint64_t processes; /* of each rank, or JOB_PROCESSES_PER_GPU; 0: one */
+};
+
 struct job_spec {
     struct text name;
     uint64_t num_nodes;     /* workers: the least it starts with */
@@ -203,12 +213,16 @@ struct job_spec {
     size_t env_count;
     const struct job_env *secrets; /* who submits uses them to read the data; never written */
     size_t secret_count;
-    struct text setup; /* a shell script before `run`; optional; not with `native` */
-    struct text run;   /* a shell script; not with `native` */
+    struct text requirements; /* a file that names packages the ranks get; optional */
+    struct text wheels;       /* files and folders of them, joined by commas; optional */
+    struct text setup;        /* a shell script before `run`; optional; not with `native` */
+    struct text run;          /* a shell script; not with `native` */
     struct job_tensorflow tensorflow;
+    struct job_torch torch;
     struct text restart; /* of enum muster_restart; optional: job_spec_restart; not with `native` */
-    uint64_t max_restarts;  /* of scripts that fail; optional: none */
-    struct job_train train; /* with `native` only */
+    uint64_t max_restarts;          /* of scripts that fail; optional: none */
+    int64_t checkpoint_interval_ms; /* of their folder; optional: job_spec_checkpoint_ms */
+    struct job_train train;         /* with `native` only */
     struct job_sync sync;
     struct job_market market;
     const struct job_input *inputs;
@@ -238,6 +252,10 @@ enum muster_restart job_spec_restart(const struct job_spec *spec);
 bool job_spec_is_gathered(const struct job_spec *spec);
 /* The input that is its image; NULL: it has none. */
 const struct job_input *job_spec_image(const struct job_spec *spec);
+/* It brings packages to install: those it names, or has uploaded. */
+bool job_spec_has_packages(const struct job_spec *spec);
+/* The input that is its wheels; NULL: it has none. */
+const struct job_input *job_spec_wheels(const struct job_spec *spec);
 
 /* Its data are a file or folder of the borrower's, not of the catalogue: the path has a dot or a
  * slash. */
@@ -264,6 +282,9 @@ MUST_CHECK int job_spec_read_work(struct arena *arena, struct text runtime, stru
 
 /* market.expected_run_time, or else market.max_run_time. */
 int64_t job_spec_expected_run_ms(const struct job_spec *spec);
+/* Between two checkpoints: of a borrower's program checkpoint_interval, or else 30 s; else
+ * sync.checkpoint_interval. */
+int64_t job_spec_checkpoint_ms(const struct job_spec *spec);
 /* sync.gamma, or else a twentieth of the expected run, within 1 to 60 s. */
 int64_t job_spec_gamma_ms(const struct job_spec *spec);
 /* sync.tick, or else the smaller of 10 s and gamma. */

@@ -227,6 +227,16 @@ TEST(a_framework_is_a_command_with_a_network)
     assert_int_equal(back.tensorflow.parameter_servers, 2);
     ASSERT_OK(job_spec_read(arena,
                             TEXT("{\"name\":\"j\",\"run\":\"x\",\"runtime\":\"torch\","
+                                 "\"resources\":{\"accelerators\":2},"
+                                 "\"torch\":{\"processes\":\"per_gpu\"}}"),
+                            &spec, &error));
+    assert_true(spec.torch.processes == JOB_PROCESSES_PER_GPU);
+    buffer_clear(&out);
+    job_spec_write_work(&spec, &out);
+    ASSERT_OK(job_spec_read_work(arena, spec.runtime, buffer_text(&out), &back, &error));
+    assert_true(back.torch.processes == JOB_PROCESSES_PER_GPU);
+    ASSERT_OK(job_spec_read(arena,
+                            TEXT("{\"name\":\"j\",\"run\":\"x\",\"runtime\":\"torch\","
                                  "\"resources\":{\"network\":\"open\"}}"),
                             &spec, &error));
     assert_true(text_equal(spec.resources.network, TEXT("open")));

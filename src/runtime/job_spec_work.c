@@ -25,8 +25,12 @@ static const struct job_field command_fields[] = {
      .choices = muster_restart_names},
     {"max_restarts", JOB_FIELD_U64, offsetof(struct job_spec, max_restarts), .minimum = 0,
      .maximum = 1000},
+    {"checkpoint_interval", JOB_FIELD_DURATION, offsetof(struct job_spec, checkpoint_interval_ms),
+     .minimum = 1000, .maximum = 3600000},
     {"tensorflow", JOB_FIELD_OBJECT, offsetof(struct job_spec, tensorflow),
      .table = &job_tensorflow_table, .is_left_out = true},
+    {"torch", JOB_FIELD_OBJECT, offsetof(struct job_spec, torch), .table = &job_torch_table,
+     .is_left_out = true},
 };
 static const struct job_table command_table = JOB_TABLE(command_fields, struct job_spec);
 
@@ -60,6 +64,13 @@ int64_t job_spec_expected_run_ms(const struct job_spec *spec)
 {
     return spec->market.expected_run_time_ms ? spec->market.expected_run_time_ms
                                              : spec->market.max_run_time_ms;
+}
+
+int64_t job_spec_checkpoint_ms(const struct job_spec *spec)
+{
+    if (!job_spec_is_command(spec))
+        return spec->sync.checkpoint_interval_ms;
+    return spec->checkpoint_interval_ms ? spec->checkpoint_interval_ms : MINUTE_MS / 2;
 }
 
 int64_t job_spec_gamma_ms(const struct job_spec *spec)

@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 /* To add one: a file that fills a struct launch_kind, its name here and in job_spec.c. */
-static const struct launch_kind *const kinds[] = {&launch_torch, &launch_tensorflow, &launch_mpi};
+static const struct launch_kind *const kinds[] = {&launch_torch, &launch_tensorflow, &launch_spark,
+                                                  &launch_mpi};
 
 const struct launch_kind *launch_find(struct text runtime)
 {
@@ -25,7 +26,7 @@ void launch_write(const struct launch_kind *kind, struct arena *arena,
                   const struct launch_round *round, struct launch *out)
 {
     ASSERT(round->own < round->member_count);
-    *out = (struct launch){.runs_script = true};
+    *out = (struct launch){.runs_script = true, .process_count = 1};
     kind->write(arena, round, out);
 }
 

@@ -2,9 +2,9 @@
  * Launch: how a borrower's program starts on a set of ranks: the variables of its environment, the
  * files that must lie there, which ranks run the script and whether the job waits for all of them.
  *
- * One file for each framework: torch.c, tensorflow.c, mpi.c. Pure: a round in, a launch out. A
- * round is one start of the whole job; one that is restarted begins another, perhaps with other
- * members.
+ * One file for each framework: torch.c, tensorflow.c, spark.c, mpi.c. Pure: a round in, a launch
+ * out. A round is one start of the whole job; one that is restarted begins another, perhaps with
+ * other members.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 #define LAUNCH_INTERFACE "souk0" /* the job network's device in each sandbox */
 
-enum { LAUNCH_VARIABLES_MAX = 24, LAUNCH_FILES_MAX = 2, LAUNCH_ADDRESS_SIZE = 16 };
+enum { LAUNCH_VARIABLES_MAX = 24, LAUNCH_FILES_MAX = 8, LAUNCH_ADDRESS_SIZE = 16 };
 
 struct launch_member {
     uint64_t rank;    /* of its lease: after others are lost it is not its place in the round */
@@ -33,14 +33,17 @@ struct launch_round {
     const struct launch_member *members; /* by rank */
     size_t member_count;
     size_t own;                 /* which of them this is */
+    int64_t ram_bytes;          /* of this one's lease */
     uint64_t parameter_servers; /* of tensorflow */
-    const char *folder;         /* absolute: the files will lie there */
-    const char *secret;         /* of the launcher, in hex; of the first member */
-    const char *program;        /* souk itself, as it is found in the sandbox */
+    uint64_t processes;  /* of each member with torch; 0: one; UINT64_MAX: one for each GPU */
+    size_t local;        /* which of its own processes this is */
+    const char *folder;  /* absolute: the files will lie there */
+    const char *secret;  /* of the launcher, in hex; of the first member */
+    const char *program; /* souk itself, as it is found in the sandbox */
 };
 
 struct launch_file {
-    const char *name;
+    const char *name; /* may be in a folder: "bin/program" */
     struct text content;
     bool is_program;
 };
@@ -50,12 +53,16 @@ struct launch {
     size_t variable_count;
     struct launch_file files[LAUNCH_FILES_MAX];
     size_t file_count;
-    bool runs_script; /* this member does; else it waits for what it is told to start */
+    struct text before;   /* shell text that goes before the script; empty: none */
+    struct text instead;  /* what this member runs in place of it; empty: the script */
+    size_t process_count; /* that the member starts, each with a launch of its own */
+    bool runs_script;     /* this member does; else it waits for what it is told to start */
 };
 
 struct launch_kind {
     const char *name; /* of the runtime */
-    bool is_led; /* the job is done when the first member's script is, whatever the others do */
+    bool is_led;  /* the job is done when the first member's script is, whatever the others do */
+    bool goes_on; /* when a rank is lost, the others do, unless the job says otherwise */
     void (*write)(struct arena *arena, const struct launch_round *round, struct launch *out);
 };
 
@@ -76,4 +83,4 @@ void launch_add(struct launch *launch, struct arena *arena, const char *format, 
 /* "10.77.0.1" */
 const char *launch_address(uint32_t address, char out[LAUNCH_ADDRESS_SIZE]);
 
-extern const struct launch_kind launch_mpi, launch_tensorflow, launch_torch;
+extern const struct launch_kind launch_mpi, launch_spark, launch_tensorflow, launch_torch;

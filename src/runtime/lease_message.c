@@ -20,6 +20,7 @@
  *     ADDRESSES     u64 lease, u64 fence, addresses
  *     CHUNKS_AT     the same
  *     LOGS_AT       the same
+ *     CHECKPOINT_WANTED  u64 lease, u64 fence
  *     TRIED         u64 trial, u32 rtt_us
  *     WELCOME       u32 version, u64 machine, i64 now_ms, u32 seen_ipv4
  *     START         text document, [64] signature, [32] key, text fetch_token, u32 count,
@@ -37,6 +38,7 @@
  *     CHUNK_PEER    the same
  *     LOG_KEPT      u64 lease, u64 fence, u64 offset
  *     LOG_READER    u64 lease, u64 fence, u64 reader, [32] key
+ *     CHECKPOINTS   u64 lease, u64 fence, twice ([32] manifest, u64 size_bytes)
  *     TRY           u64 trial, [32] key, [32] ticket, u32 limit_ms, addresses
  *     EARNINGS      i64 earned_micro, i64 withheld_micro
  *     resources     i64 cores_milli, i64 ram_bytes, i64 gpus_milli, i64 disk_bytes,
@@ -145,6 +147,10 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "LOGS_AT";
     case LEASE_MESSAGE_LOG_READER:
         return "LOG_READER";
+    case LEASE_MESSAGE_CHECKPOINT_WANTED:
+        return "CHECKPOINT_WANTED";
+    case LEASE_MESSAGE_CHECKPOINTS:
+        return "CHECKPOINTS";
     }
     return "unknown";
 }
@@ -337,6 +343,12 @@ static void encode_from_daemon(const struct lease_message *message, struct buffe
     UNREACHABLE("a message without an encoder");
 }
 
+static void put_checkpoint(struct buffer *payload, const struct lease_checkpoint *checkpoint)
+{
+    wire_put_raw(payload, checkpoint->manifest, sizeof(checkpoint->manifest));
+    wire_put_u64(payload, checkpoint->size_bytes);
+}
+
 void lease_message_encode(const struct lease_message *message, struct buffer *payload)
 {
     switch ((int)message->type) {
@@ -358,6 +370,14 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
     case LEASE_MESSAGE_LOG_KEPT:
         put_fence(payload, message->log_kept.lease, message->log_kept.fence);
         wire_put_u64(payload, message->log_kept.offset);
+        return;
+    case LEASE_MESSAGE_CHECKPOINT_WANTED:
+        put_fence(payload, message->checkpoint_wanted.lease, message->checkpoint_wanted.fence);
+        return;
+    case LEASE_MESSAGE_CHECKPOINTS:
+        put_fence(payload, message->checkpoints.lease, message->checkpoints.fence);
+        put_checkpoint(payload, &message->checkpoints.of_job);
+        put_checkpoint(payload, &message->checkpoints.of_rank);
         return;
     case LEASE_MESSAGE_LOG_READER:
         put_fence(payload, message->log_reader.lease, message->log_reader.fence);

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 11,
+    LEASE_MESSAGE_VERSION = 13,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
@@ -68,6 +68,7 @@ enum lease_message_type {
     LEASE_MESSAGE_TRIED = 14,
     LEASE_MESSAGE_CHUNKS_AT = 20,
     LEASE_MESSAGE_LOGS_AT = 21,
+    LEASE_MESSAGE_CHECKPOINT_WANTED = 22,
     /* market to daemon */
     LEASE_MESSAGE_WELCOME = 64,
     LEASE_MESSAGE_START = 65,
@@ -86,6 +87,7 @@ enum lease_message_type {
     LEASE_MESSAGE_EARNINGS = 78,
     LEASE_MESSAGE_CHUNK_PEER = 80,
     LEASE_MESSAGE_LOG_READER = 81,
+    LEASE_MESSAGE_CHECKPOINTS = 82,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -349,6 +351,21 @@ struct log_reader_message {
     uint8_t key[LEASE_KEY_SIZE];
 };
 
+/* A checkpoint of a borrower's program, in the market's blob store as one file. */
+struct lease_checkpoint {
+    uint8_t manifest[LEASE_HASH_SIZE];
+    uint64_t size_bytes; /* 0: there is none */
+};
+
+/* The newest ones for a lease, as CHECKPOINT_WANTED asked for them: whatever the lease's daemon
+ * announced before it asked is among them, unless it was refused. */
+struct checkpoints_message {
+    uint64_t lease;
+    uint64_t fence;
+    struct lease_checkpoint of_job; /* which rank 0 leaves */
+    struct lease_checkpoint of_rank;
+};
+
 /* Find out how far the machine is from another, which is told the same: peer/trial.h. */
 struct try_message {
     uint64_t trial;
@@ -388,6 +405,8 @@ struct lease_message {
         struct rank_message rank;
         struct log_kept_message log_kept;
         struct log_reader_message log_reader;
+        struct lease_fence checkpoint_wanted;
+        struct checkpoints_message checkpoints;
         struct pong_message pong;
         struct probe_message probe;
         struct fill_message fill;

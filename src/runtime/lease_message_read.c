@@ -190,6 +190,12 @@ static void get_offers(struct arena *arena, struct wire_reader *reader,
 /* As in a lease's document: far from where sums of times overflow. */
 static const int64_t time_ms_max = INT64_C(1) << 52;
 
+static void get_checkpoint(struct wire_reader *reader, struct lease_checkpoint *checkpoint)
+{
+    wire_get_raw(reader, checkpoint->manifest, sizeof(checkpoint->manifest));
+    checkpoint->size_bytes = wire_get_u64(reader);
+}
+
 /* False: no such type. */
 static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
                                struct lease_message *message)
@@ -217,6 +223,12 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         message->log_kept.lease = wire_get_u64(reader);
         message->log_kept.fence = wire_get_u64(reader);
         message->log_kept.offset = wire_get_u64(reader);
+        return true;
+    case LEASE_MESSAGE_CHECKPOINTS:
+        message->checkpoints.lease = wire_get_u64(reader);
+        message->checkpoints.fence = wire_get_u64(reader);
+        get_checkpoint(reader, &message->checkpoints.of_job);
+        get_checkpoint(reader, &message->checkpoints.of_rank);
         return true;
     case LEASE_MESSAGE_LOG_READER:
         message->log_reader.lease = wire_get_u64(reader);
@@ -322,6 +334,10 @@ static bool decode_from_daemon(struct arena *arena, struct wire_reader *reader,
     case LEASE_MESSAGE_TRIED:
         message->tried.trial = wire_get_u64(reader);
         message->tried.rtt_us = wire_get_u32(reader);
+        return true;
+    case LEASE_MESSAGE_CHECKPOINT_WANTED:
+        message->checkpoint_wanted.lease = wire_get_u64(reader);
+        message->checkpoint_wanted.fence = wire_get_u64(reader);
         return true;
     case LEASE_MESSAGE_STREAM_READY:
         message->stream_ready.lease = wire_get_u64(reader);

@@ -14,9 +14,10 @@
 #include "base/error.h"
 #include "base/json_schema.h"
 #include "runtime/muster.h"
+#include "runtime/ports.h"
 
 enum {
-    MUSTER_PORT = 7077,
+    MUSTER_PORT = PORT_MUSTER,
     MUSTER_LINE_MAX = 512 << 10,
     MUSTER_COMMAND_MAX = 64 << 10,
     MUSTER_SECRET_SIZE = 32,

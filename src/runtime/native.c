@@ -52,7 +52,10 @@ static const struct json_field document_fields[] = {
     {"expires_ms", JSON_I64, DOCUMENT(expires_ms), .is_required = true, .minimum = 0,
      .maximum = INT64_C(1) << 52},
     {"network", JSON_TEXT, DOCUMENT(network), .size_max = 16},
+    {"labels", JSON_TEXT, DOCUMENT(labels), .size_max = MACHINE_LABELS_SIZE,
+     .is_zero_omitted = true},
     {"has_image", JSON_BOOL, DOCUMENT(has_image), .is_zero_omitted = true},
+    {"has_wheels", JSON_BOOL, DOCUMENT(has_wheels), .is_zero_omitted = true},
     {"runtime", JSON_TEXT, DOCUMENT(runtime), .is_required = true, .size_max = 32},
     {"spec", JSON_ANY, offsetof(struct raw_document, spec), .is_required = true},
     {"data", JSON_ARRAY, offsetof(struct raw_document, data), .is_required = true,
@@ -105,14 +108,18 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
     for (size_t i = 0; i < spec->input_count; i++) {
         const struct job_input *input = &spec->inputs[i];
         const bool is_image = input->split == JOB_SPLIT_IMAGE;
+        const bool is_wheels = input->split == JOB_SPLIT_WHEELS;
         const bool is_for_all = input->split == JOB_SPLIT_ALL && wanted != JOB_SPLIT_FILES;
-        if (input->split != wanted && !is_for_all && !(is_image && wanted == JOB_SPLIT_FILES))
+        if (input->split != wanted && !is_for_all &&
+            !((is_image || is_wheels) && wanted == JOB_SPLIT_FILES))
             continue;
         if (lease->checkpoint && text_equal(input->name, TEXT(LEASE_CHECKPOINT_NAME)))
             continue; /* there is a later one */
         struct lease_data *item = &data[count++];
-        if (text_copy(is_image ? TEXT(LEASE_IMAGE_NAME) : input->name, item->name,
-                      sizeof(item->name), error) < 0)
+        if (text_copy(is_image    ? TEXT(LEASE_IMAGE_NAME)
+                      : is_wheels ? TEXT(LEASE_WHEELS_NAME)
+                                  : input->name,
+                      item->name, sizeof(item->name), error) < 0)
             return error_wrap(error, "input name");
         memcpy(item->manifest, input->manifest, sizeof(item->manifest));
         item->record_count = input->records;
@@ -176,7 +183,9 @@ int native_lease_write(const struct job_spec *spec, const struct native_lease *l
                 .tick_ms = job_spec_tick_ms(spec),
                 .expires_ms = lease->expires_ms,
                 .network = spec->resources.network.size ? spec->resources.network : TEXT("none"),
+                .labels = job_spec_is_command(spec) ? spec->resources.labels : (struct text){0},
                 .has_image = job_spec_image(spec) != NULL,
+                .has_wheels = job_spec_wheels(spec) != NULL,
                 .runtime = spec->runtime,
             },
         .role = (int)lease->role,
@@ -210,6 +219,9 @@ static int check_document(const struct lease_document *document, struct error *e
         return error_set(error, ERROR_INVALID, "lease.rank: its job has no such rank");
     if (document->has_image && (!is_command || !lease_document_image(document)))
         return error_set(error, ERROR_INVALID, "lease.has_image: there is none");
+    if (document->has_wheels &&
+        (!is_command || document->has_image || !lease_document_wheels(document)))
+        return error_set(error, ERROR_INVALID, "lease.has_wheels: there are none");
     for (size_t i = 0; i < document->data_count; i++) {
         const struct lease_data *data = &document->data[i];
         uint64_t end;
@@ -233,12 +245,30 @@ bool lease_document_is_command(const struct lease_document *document)
     return job_spec_is_command(&(struct job_spec){.runtime = document->runtime});
 }
 
-const struct lease_data *lease_document_image(const struct lease_document *document)
+bool lease_document_is_checkpoint(const struct lease_document *document, struct text name)
 {
-    for (size_t i = 0; document->has_image && i < document->data_count; i++)
-        if (strcmp(document->data[i].name, LEASE_IMAGE_NAME) == 0)
+    if (!lease_document_is_command(document))
+        return document->role == LEASE_ROLE_SERVER && text_equal(name, TEXT(LEASE_CHECKPOINT_NAME));
+    return text_equal(name, TEXT(LEASE_JOB_CHECKPOINT_NAME)) ||
+           text_equal(name, TEXT(LEASE_RANK_CHECKPOINT_NAME));
+}
+
+static const struct lease_data *find_data(const struct lease_document *document, const char *name)
+{
+    for (size_t i = 0; i < document->data_count; i++)
+        if (strcmp(document->data[i].name, name) == 0)
             return &document->data[i];
     return NULL;
+}
+
+const struct lease_data *lease_document_image(const struct lease_document *document)
+{
+    return document->has_image ? find_data(document, LEASE_IMAGE_NAME) : NULL;
+}
+
+const struct lease_data *lease_document_wheels(const struct lease_document *document)
+{
+    return document->has_wheels ? find_data(document, LEASE_WHEELS_NAME) : NULL;
 }
 
 bool lease_document_has_network(const struct lease_document *document)
@@ -272,9 +302,11 @@ int lease_document_read(struct arena *arena, struct text json, struct lease_docu
     document.setup = spec.setup;
     document.run = spec.run;
     document.tensorflow = spec.tensorflow;
+    document.torch = spec.torch;
     document.is_gathered = job_spec_is_gathered(&spec);
     document.restart = job_spec_restart(&spec);
     document.max_restarts = spec.max_restarts;
+    document.checkpoint_interval_ms = job_spec_checkpoint_ms(&spec);
     document.world_max = spec.num_nodes_max > document.world ? spec.num_nodes_max : document.world;
     document.envs = spec.envs;
     document.env_count = spec.env_count;

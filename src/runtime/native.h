@@ -40,28 +40,38 @@ struct lease_document {
     int64_t tick_ms;
     int64_t expires_ms;  /* UTC */
     struct text network; /* "none", "job" or "open"; empty: none */
+    struct text labels;  /* that a borrower's program asks of the machine, commas between */
     struct text runtime;
     struct job_train train;
     struct job_sync sync;   /* gamma_ms and tick_ms are always set */
     struct text setup, run; /* of a borrower's program; empty otherwise, or as its image says */
     struct job_tensorflow tensorflow;
+    struct job_torch torch;
     bool is_gathered; /* its ranks start together */
     enum muster_restart restart;
     uint64_t max_restarts;
+    int64_t checkpoint_interval_ms;
     uint64_t world_max; /* of an elastic job that is gathered */
     bool has_image;     /* of its data, the one of that name: lease_document_image */
+    bool has_wheels;    /* likewise: lease_document_wheels */
     const struct job_env *envs;
     size_t env_count;
     const struct lease_data *data;
     size_t data_count;
 };
 
-#define LEASE_IMAGE_NAME "image" /* of the data that is one */
+#define LEASE_IMAGE_NAME  "image"  /* of the data that is one */
+#define LEASE_WHEELS_NAME "wheels" /* of the archive of them */
 /* Of what a parameter server leaves now and then, and of the data that its successor goes on from,
  * or the server of a job that was resumed: then it is an input of the job. */
 #define LEASE_CHECKPOINT_NAME "checkpoint"
 /* Of the one before it, for a successor that cannot read the newest. */
 #define LEASE_CHECKPOINT_BEFORE_NAME "checkpoint-before"
+
+/* Of what a borrower's program leaves now and then, as its rank announces them: the job's, which is
+ * rank 0's to leave, and the rank's own. */
+#define LEASE_JOB_CHECKPOINT_NAME  "souk-checkpoint"
+#define LEASE_RANK_CHECKPOINT_NAME "souk-rank-checkpoint"
 
 /* A manifest whose records are bytes. */
 struct native_checkpoint {
@@ -109,8 +119,12 @@ void native_shard(uint64_t records, uint64_t rank, uint64_t world, uint64_t *out
 bool lease_document_has_all_records(const struct lease_document *document);
 /* Runs a program of the borrower's. */
 bool lease_document_is_command(const struct lease_document *document);
+/* Whether a file of that name, which it announces, is a checkpoint. */
+bool lease_document_is_checkpoint(const struct lease_document *document, struct text name);
 /* The image it runs in; NULL: this machine's own system. */
 const struct lease_data *lease_document_image(const struct lease_document *document);
+/* The archive of wheels that are installed for it; NULL: none are. */
+const struct lease_data *lease_document_wheels(const struct lease_document *document);
 /* Whether it is a rank of its job's private network. */
 bool lease_document_has_network(const struct lease_document *document);
 /* Whether it reaches the Internet besides. */

@@ -169,6 +169,27 @@ TEST(the_parameter_server_gets_the_whole_test_set)
     assert_int_equal(document.data[0].record_count, 10);
 }
 
+TEST(a_rank_gets_the_wheels_whole_under_one_name)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    struct lease_document document;
+    const char *json = "{\"name\":\"j\",\"num_nodes\":3,\"run\":\"true\",\"inputs\":[" INPUT(
+        "mine", "wheels", "100") "," INPUT("files", "files", "10") "]}";
+    ASSERT_OK(job_spec_read(arena, text_of(json), &spec, &error));
+    assert_true(text_is(spec.resources.install, "wheels"));
+    write_and_read(arena, &spec, &example, &document);
+    assert_true(document.has_wheels);
+    assert_ptr_equal(lease_document_wheels(&document), &document.data[0]);
+    assert_string_equal(document.data[0].name, LEASE_WHEELS_NAME);
+    assert_int_equal(document.data[0].record_count, 100);
+    assert_null(lease_document_image(&document));
+    const char *twice = "{\"name\":\"j\",\"run\":\"true\",\"inputs\":[" INPUT(
+        "a", "wheels", "1") "," INPUT("b", "wheels", "1") "]}";
+    ASSERT_FAILS(job_spec_read(arena, text_of(twice), &spec, &error), ERROR_INVALID);
+}
+
 TEST(a_worker_without_records_is_refused)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -224,6 +245,7 @@ int main(void)
         cmocka_unit_test(a_server_that_goes_on_gets_the_checkpoint_whole),
         cmocka_unit_test(a_rank_that_comes_later_shares_a_part),
         cmocka_unit_test(the_parameter_server_gets_the_whole_test_set),
+        cmocka_unit_test(a_rank_gets_the_wheels_whole_under_one_name),
         cmocka_unit_test(a_worker_without_records_is_refused),
         cmocka_unit_test(a_changed_document_is_refused),
     };

@@ -8,8 +8,9 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "runtime/launch.h"
+#include "runtime/ports.h"
 
-enum { PORT = 2222, CONFIG_SIZE_MAX = 64 << 10 };
+enum { CONFIG_SIZE_MAX = 64 << 10 };
 
 struct task {
     const char *type;
@@ -26,7 +27,7 @@ static void write_task(struct json_writer *writer, const struct launch_round *ro
     for (size_t i = task->first; i < task->first + task->count; i++) {
         char address[LAUNCH_ADDRESS_SIZE], target[LAUNCH_ADDRESS_SIZE + 8];
         snprintf(target, sizeof(target), "%s:%d",
-                 launch_address(round->members[i].address, address), PORT);
+                 launch_address(round->members[i].address, address), PORT_TENSORFLOW);
         json_string(writer, target);
     }
     json_array_end(writer);

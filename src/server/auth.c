@@ -99,6 +99,7 @@ static int check_lease(struct server *server, struct http_request *request, stru
     out_caller->account =
         (uint64_t)job[JOBS_ACCOUNT].integer; /* what it stores, the borrower has */
     out_caller->lease = lease;
+    out_caller->job = (uint64_t)row[LEASES_JOB].integer;
     if (row[LEASES_ROLE].integer == LEASE_ROLE_SERVER && row[LEASES_RANK].integer == 0)
         out_caller->server_of = (uint64_t)row[LEASES_JOB].integer;
     return 0;

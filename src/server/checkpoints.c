@@ -1,5 +1,6 @@
 /*
- * Checkpoints: the newest that each job's parameter server has left, for its successor.
+ * Checkpoints: the newest that each job's parameter server, or each rank of a borrower's program,
+ * has left, for its successor.
  *
  * They are artifacts like others, and the rows of those say where they are after a restart. The hub
  * notes them, the core thread asks for them when it writes a START. The one before the newest is
@@ -27,6 +28,7 @@ struct kept_checkpoint {
 struct drop {
     struct server *server;
     struct holdings_replaced replaced;
+    struct blob_hash others[];
 };
 
 static void drop_replaced(void *context)
@@ -37,24 +39,51 @@ static void drop_replaced(void *context)
     free(drop);
 }
 
-/* Called with the mutex held. */
-static struct kept_checkpoint *kept_of(struct hub *hub, uint64_t job)
+static uint64_t key_of(uint64_t job, uint64_t slot)
 {
-    struct kept_checkpoint *kept = map_get(&hub->checkpoints, job);
+    ASSERT(slot < 1u << CHECKPOINT_SLOT_BITS);
+    return job << CHECKPOINT_SLOT_BITS | slot;
+}
+
+/* Called with the mutex held. */
+static struct kept_checkpoint *kept_of(struct hub *hub, const struct checkpoint_left *left)
+{
+    const uint64_t key = key_of(left->job, left->slot);
+    struct kept_checkpoint *kept = map_get(&hub->checkpoints, key);
     if (!kept) {
         kept = calloc(1, sizeof(*kept));
         ASSERT(kept);
-        map_put(&hub->checkpoints, job, kept);
+        map_put(&hub->checkpoints, key, kept);
     }
     return kept;
 }
 
+/* What is dropped is not among them: two ranks that leave the same keep it. */
+static void add_others(struct drop *drop, const struct kept_checkpoint *kept)
+{
+    if (kept->has_newest && !blob_hash_equal(&kept->newest.manifest, &drop->replaced.old))
+        drop->others[drop->replaced.other_count++] = kept->newest.manifest;
+    if (kept->has_before && !blob_hash_equal(&kept->before.manifest, &drop->replaced.old))
+        drop->others[drop->replaced.other_count++] = kept->before.manifest;
+}
+
+/* Called with the mutex held. */
 static struct drop *drop_new(struct hub *hub, const struct holdings_replaced *replaced)
 {
-    struct drop *drop = calloc(1, sizeof(*drop));
+    const uint64_t job = replaced->holder.job;
+    size_t count = 0;
+    for (size_t i = 0; i < hub->checkpoints.count; i++)
+        count += hub->checkpoints.entries[i].key >> CHECKPOINT_SLOT_BITS == job;
+    struct drop *drop = calloc(1, sizeof(*drop) + 2 * count * sizeof(drop->others[0]));
     ASSERT(drop);
     drop->server = hub->server;
     drop->replaced = *replaced;
+    drop->replaced.others = drop->others;
+    for (size_t i = 0; i < hub->checkpoints.count; i++) {
+        const struct kept_checkpoint *kept = hub->checkpoints.entries[i].value;
+        if (hub->checkpoints.entries[i].key >> CHECKPOINT_SLOT_BITS == job)
+            add_others(drop, kept);
+    }
     return drop;
 }
 
@@ -85,7 +114,7 @@ int checkpoints_pace(struct hub *hub, const struct checkpoint_left *left, int64_
     const int64_t now_ns = hub_now_ns(hub), half_ns = interval_ms * 500000;
     struct drop *drop = NULL;
     pthread_mutex_lock(&hub->live_mutex);
-    struct kept_checkpoint *kept = kept_of(hub, left->job);
+    struct kept_checkpoint *kept = kept_of(hub, left);
     const int64_t due_ns = kept->paced_ns > now_ns ? kept->paced_ns : now_ns;
     const bool is_early = due_ns - now_ns > (BURST - 1) * half_ns;
     if (is_early)
@@ -125,7 +154,7 @@ static struct drop *put_newest(struct hub *hub, struct kept_checkpoint *kept,
 void checkpoints_note(struct hub *hub, const struct checkpoint_left *left)
 {
     pthread_mutex_lock(&hub->live_mutex);
-    struct drop *drop = put_newest(hub, kept_of(hub, left->job), left);
+    struct drop *drop = put_newest(hub, kept_of(hub, left), left);
     pthread_mutex_unlock(&hub->live_mutex);
     if (drop)
         loop_post(hub->server->loop, drop_replaced, drop);
@@ -138,11 +167,12 @@ static struct native_checkpoint native_of(const struct checkpoint_left *left)
     return checkpoint;
 }
 
-size_t checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint out_checkpoints[2])
+size_t checkpoints_find(struct hub *hub, uint64_t job, uint64_t slot,
+                        struct native_checkpoint out_checkpoints[2])
 {
     size_t count = 0;
     pthread_mutex_lock(&hub->live_mutex);
-    const struct kept_checkpoint *kept = map_get(&hub->checkpoints, job);
+    const struct kept_checkpoint *kept = map_get(&hub->checkpoints, key_of(job, slot));
     if (kept && kept->has_newest)
         out_checkpoints[count++] = native_of(&kept->newest);
     if (kept && kept->has_before)
@@ -154,16 +184,54 @@ size_t checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint 
 void checkpoints_forget(struct hub *hub, uint64_t job)
 {
     pthread_mutex_lock(&hub->live_mutex);
-    free(map_remove(&hub->checkpoints, job));
+    for (size_t i = hub->checkpoints.count; i-- > 0;)
+        if (hub->checkpoints.entries[i].key >> CHECKPOINT_SLOT_BITS == job)
+            free(map_remove(&hub->checkpoints, hub->checkpoints.entries[i].key));
     pthread_mutex_unlock(&hub->live_mutex);
 }
 
-static int load_one(struct hub *hub, const struct job *job, struct error *error)
+static struct lease_checkpoint newest_of(struct hub *hub, const struct hub_lease *lease,
+                                         uint64_t slot)
 {
+    struct native_checkpoint found[2];
+    struct lease_checkpoint newest = {0};
+    if (lease->is_command && checkpoints_find(hub, lease->job, slot, found) > 0) {
+        memcpy(newest.manifest, found[0].manifest, sizeof(newest.manifest));
+        newest.size_bytes = found[0].size_bytes;
+    }
+    return newest;
+}
+
+void checkpoints_wanted(struct hub_machine *machine, const struct lease_fence *wanted)
+{
+    struct hub *hub = machine->hub;
+    const struct hub_lease *lease = dispatch_find(machine, wanted->lease, wanted->fence);
+    if (!lease)
+        return;
+    const struct lease_message message = {
+        .type = LEASE_MESSAGE_CHECKPOINTS,
+        .checkpoints = {.lease = lease->id,
+                        .fence = lease->fence,
+                        .of_job = newest_of(hub, lease, CHECKPOINT_SLOT_JOB),
+                        .of_rank = newest_of(hub, lease, checkpoint_slot(lease->rank))}};
+    hub_send(machine, &message);
+}
+
+static uint64_t most_ranks(const struct job *job)
+{
+    const int64_t most = job->request.num_nodes_max;
+    return (uint64_t)(most > job->request.num_nodes ? most : job->request.num_nodes);
+}
+
+static int load_one(struct hub *hub, const struct job *job, uint64_t slot, struct error *error)
+{
+    char name[64];
+    snprintf(name, sizeof(name), slot == CHECKPOINT_SLOT_JOB ? "%s" : "%s-rank%" PRIu64,
+             LEASE_CHECKPOINT_NAME, slot - 1);
     AUTO(arena) struct arena *arena = arena_new(0);
     const struct store_filter filters[] = {
         {"job", STORE_EQUAL, store_integer((int64_t)job->id)},
-        {"name", STORE_EQUAL, store_text(TEXT(LEASE_CHECKPOINT_NAME))},
+        {"name", STORE_EQUAL, store_text(text_of(name))},
     };
     const struct store_query query = {
         .table = &tables[TABLE_ARTIFACTS], .filters = filters, .filter_count = 2, .limit = 1};
@@ -175,6 +243,7 @@ static int load_one(struct hub *hub, const struct job *job, struct error *error)
     const struct store_value *row = rows.items[0];
     struct checkpoint_left left = {.job = job->id,
                                    .account = job->request.account,
+                                   .slot = slot,
                                    .size_bytes = (uint64_t)row[ARTIFACTS_SIZE_BYTES].integer,
                                    .left_ms = row[ARTIFACTS_CREATED_MS].integer};
     memcpy(left.manifest.bytes, row[ARTIFACTS_MANIFEST].bytes.data, sizeof(left.manifest.bytes));
@@ -186,9 +255,10 @@ int checkpoints_load(struct hub *hub, const struct core *core, struct error *err
 {
     for (size_t i = 0; i < core_job_count(core); i++) {
         const struct job *job = core_job_at(core, i);
-        if (job_state_has_leases(job->state) && job_has_server(job) &&
-            load_one(hub, job, error) < 0)
-            return error_wrap(error, "look for checkpoints");
+        const uint64_t slots = job_has_server(job) ? 1 : 1 + most_ranks(job);
+        for (uint64_t slot = 0; job_state_has_leases(job->state) && slot < slots; slot++)
+            if (load_one(hub, job, slot, error) < 0)
+                return error_wrap(error, "look for checkpoints");
     }
     return 0;
 }

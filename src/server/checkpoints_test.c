@@ -41,7 +41,7 @@ static bool is_taken(struct fixture *fixture, int number)
 {
     const struct blob_hash hash = leave(fixture, number);
     struct native_checkpoint found[2]; /* the newest first */
-    return checkpoints_find(fixture->hub, fixture->job, found) > 0 &&
+    return checkpoints_find(fixture->hub, fixture->job, CHECKPOINT_SLOT_JOB, found) > 0 &&
            memcmp(found->manifest, hash.bytes, sizeof(found->manifest)) == 0;
 }
 
@@ -117,7 +117,7 @@ TEST(a_checkpoint_left_as_its_job_ends_is_forgotten_with_the_job)
     assert_true(is_taken(fixture, 0));
     const struct ask seen = look(fixture, fixture->leases[0].id);
     assert_int_equal(seen.job_seen.state, JOB_STATE_SUCCEEDED);
-    assert_int_equal(checkpoints_find(fixture->hub, fixture->job, found), 0);
+    assert_int_equal(checkpoints_find(fixture->hub, fixture->job, CHECKPOINT_SLOT_JOB, found), 0);
     assert_int_equal(fixture->hub->checkpoints.count, 0);
 }
 

@@ -96,9 +96,10 @@ static int store_body(struct server *server, struct http_request *request,
     ASSERT(stored);
     *stored = (struct stored){server, http_request_id(request), *hash};
     const struct caller *caller = route_caller(request);
-    holdings_add(server->holdings,
-                 (struct holder){.account = caller->account, .job = caller->server_of}, hash,
-                 body.size, answer_stored, stored);
+    const bool is_checkpoint = http_request_header(request, BLOB_CHECKPOINT_HEADER).size > 0;
+    const struct holder holder = {.account = caller->account,
+                                  .job = is_checkpoint ? caller->job : caller->server_of};
+    holdings_add(server->holdings, holder, hash, body.size, answer_stored, stored);
     return 0;
 }
 

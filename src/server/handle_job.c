@@ -257,9 +257,10 @@ static const char *state_choice(int index)
 
 static const struct list_view_filter job_filters[] = {
     {"state", "state", LIST_VIEW_CHOICE, state_choice, JOB_STATE_COUNT},
+    {"name", "name", LIST_VIEW_WITHIN, .maximum = JOB_NAME_SIZE - 1},
 };
 static const struct list_view job_list = {
-    .table = TABLE_JOBS, .is_descending = true, .filters = job_filters, .filter_count = 1};
+    .table = TABLE_JOBS, .is_descending = true, .filters = job_filters, .filter_count = 2};
 
 void handle_job_list(struct http_request *request, void *context)
 {
@@ -340,6 +341,13 @@ void handle_job_create(struct http_request *request, void *context)
         http_reply_problem(
             request, 400, "invalid",
             "inputs: the image is missing: upload it and name its manifest (souk job "
+            "submit does both)");
+        return;
+    }
+    if ((spec->requirements.size || spec->wheels.size) && !job_spec_wheels(spec)) {
+        http_reply_problem(
+            request, 400, "invalid",
+            "inputs: the wheels are missing: upload their archive and name its manifest (souk job "
             "submit does both)");
         return;
     }

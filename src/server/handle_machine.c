@@ -103,11 +103,12 @@ void handle_machine_code_check(struct http_request *request, void *context)
 struct new_offer {
     struct offer_terms terms;
     bool is_paused;
-    int network;
+    int network, install;
     struct json_array roles;
     struct text when, zone;
 };
 static const char *const networks[] = {"none", "job", "open", NULL};
+static const char *const installs[] = {"none", "wheels", "index", NULL};
 static const struct json_field offer_fields[] = {
     {"cores_milli", JSON_I64, offsetof(struct new_offer, terms.resources.cores_milli),
      .is_required = true, .minimum = 0, .maximum = RESOURCES_CORES_MILLI_MAX},
@@ -122,6 +123,7 @@ static const struct json_field offer_fields[] = {
     {"minimum", JSON_OBJECT, offsetof(struct new_offer, terms.minimum),
      .schema = &offer_minimum_schema},
     {"network", JSON_CHOICE, offsetof(struct new_offer, network), .choices = networks},
+    {"install", JSON_CHOICE, offsetof(struct new_offer, install), .choices = installs},
     {"when", JSON_TEXT, offsetof(struct new_offer, when), .size_max = SCHEDULE_WORDS_MAX},
     {"zone", JSON_TEXT, offsetof(struct new_offer, zone), .size_max = SCHEDULE_WORDS_MAX},
 };
@@ -130,6 +132,7 @@ static const struct json_schema offer_schema = JSON_SCHEMA("offer", offer_fields
 static int read_offer(struct call *call, struct new_offer *body, struct error *error)
 {
     body->terms.network = (enum offer_network)body->network;
+    body->terms.install = (enum offer_install)body->install;
     body->terms.paused_until_ms = body->is_paused ? OFFER_PAUSED_FOREVER : 0;
     if (body->when.size > 0 &&
         offer_body_schedule(call->arena, body->when, body->zone, clock_utc_ms(call->server->clock),

@@ -3,6 +3,7 @@
 #include "server/answers.h"
 #include "server/handlers.h"
 #include "server/hub.h"
+#include "server/imports.h"
 #include "server/live.h"
 #include "server/page.h"
 #include "server/routes.h"
@@ -41,6 +42,7 @@ void handle_server(struct http_request *request, void *context)
     json_field_i64(&answer.writer, "fee_basis_points", server->settings.fee_basis_points);
     json_field_i64(&answer.writer, "proving_microcredits", server->settings.proving_micro);
     json_field_i64(&answer.writer, "withheld_basis_points", server->settings.withheld_basis_points);
+    json_field_u64(&answer.writer, "import_bytes_max", imports_size_max(server->imports));
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 200);
 }

@@ -212,6 +212,8 @@ static void write_needs(struct json_writer *writer, struct server *server,
         json_string(writer, "workdir");
     if (spec->resources.image_id.size && !job_spec_image(spec))
         json_string(writer, "image");
+    if ((spec->requirements.size || spec->wheels.size) && !job_spec_wheels(spec))
+        json_string(writer, "wheels");
     if (!job_spec_is_command(spec) && !spec->input_count &&
         !datasets_has(server->datasets, &spec->train))
         json_string(writer, "data");
@@ -244,7 +246,7 @@ static int write_spec(struct json_writer *writer, struct arena *arena, const str
     json_key(writer, "spec");
     json_raw(writer, buffer_text(&text));
     buffer_clear(&text);
-    if (job_file_write(arena, spec, &text, error) < 0)
+    if (job_file_write_short(arena, spec, &text, error) < 0)
         return -1;
     json_field_text(writer, "yaml", buffer_text(&text));
     return 0;

@@ -85,6 +85,8 @@ struct holdings_replaced {
     struct holder holder;
     int64_t left_ms;                             /* when the old one had been sent */
     struct blob_hash old, later[HOLDINGS_LATER]; /* manifests */
+    const struct blob_hash *others;              /* that stay, too: of the job's other ranks */
+    size_t other_count;
 };
 void holdings_replace(struct holdings *holdings, const struct holdings_replaced *replaced);
 

@@ -107,8 +107,11 @@ static int drop_manifest(struct replacement *replacement, struct holdings_change
 static int replace_take(struct replacement *replacement, const struct holdings_replaced *replaced,
                         struct error *error)
 {
-    for (size_t i = 0; i < HOLDINGS_LATER; i++)
-        if (keep_manifest(replacement, &replaced->later[i], error) < 0) {
+    for (size_t i = 0; i < HOLDINGS_LATER + replaced->other_count; i++)
+        if (keep_manifest(replacement,
+                          i < HOLDINGS_LATER ? &replaced->later[i]
+                                             : &replaced->others[i - HOLDINGS_LATER],
+                          error) < 0) {
             replacement_free(replacement);
             return -1;
         }

@@ -186,6 +186,10 @@ static void take_message(struct hub_machine *machine, struct arena *arena,
     case LEASE_MESSAGE_LOGS_AT:
         direct_addresses(machine, &message->addresses);
         return;
+    case LEASE_MESSAGE_CHECKPOINT_WANTED:
+        checkpoints_wanted(machine, &message->checkpoint_wanted);
+        return;
+    case LEASE_MESSAGE_CHECKPOINTS:
     case LEASE_MESSAGE_RANK:
     case LEASE_MESSAGE_CHUNK_PEER:
     case LEASE_MESSAGE_LOG_KEPT:

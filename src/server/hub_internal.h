@@ -142,7 +142,8 @@ struct hub_lease {
     char stop_reason[LEASE_REASON_SIZE_MAX + 1];
 
     uint32_t artifact_count;
-    int64_t checkpoint_interval_ms; /* of a parameter server */
+    bool is_command; /* it runs a program of the borrower's */
+    int64_t checkpoint_interval_ms;
     struct verify_lease verify;
     uint64_t verified_index; /* of the last verified tick, from 1; 0: none */
     int64_t verified_ms;     /* all verified ticks together */
@@ -234,7 +235,7 @@ struct hub {
     struct map heard_machines; /* id -> struct hub_machine, those that ever were linked here;
                                   guarded by live_mutex */
     struct map log_places;     /* lease -> direct.c's, owned; guarded by live_mutex */
-    struct map checkpoints;    /* job -> checkpoints.c's, owned; guarded by live_mutex */
+    struct map checkpoints;    /* job and slot -> checkpoints.c's, owned; guarded by live_mutex */
 
     atomic_uint_fast64_t link_count, relay_count, waiting_count, bad_meter_count;
 };
@@ -393,8 +394,15 @@ void direct_done(struct hub *hub);
 void hub_log_reader(struct hub *hub, uint64_t machine, const struct log_reader_message *reader);
 
 /* ---- checkpoints.c: any thread ---- */
+/* A job has one checkpoint of its own, and one of each rank that leaves some. */
+enum { CHECKPOINT_SLOT_JOB = 0, CHECKPOINT_SLOT_BITS = 20 };
+static inline uint64_t checkpoint_slot(uint64_t rank)
+{
+    return rank + 1;
+}
 struct checkpoint_left {
     uint64_t job, account;
+    uint64_t slot; /* checkpoint_slot */
     struct blob_hash manifest;
     uint64_t size_bytes;
     int64_t left_ms; /* UTC */
@@ -405,7 +413,10 @@ MUST_CHECK int checkpoints_pace(struct hub *hub, const struct checkpoint_left *l
                                 int64_t interval_ms, struct error *error);
 void checkpoints_note(struct hub *hub, const struct checkpoint_left *left);
 /* How many of [0], the newest, and [1], the one before it, there are. */
-size_t checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint out_checkpoints[2]);
+size_t checkpoints_find(struct hub *hub, uint64_t job, uint64_t slot,
+                        struct native_checkpoint out_checkpoints[2]);
+/* A lease asks for the newest: it is answered. The hub's thread. */
+void checkpoints_wanted(struct hub_machine *machine, const struct lease_fence *wanted);
 void checkpoints_forget(struct hub *hub, uint64_t job);
 /* Those of jobs under way, as the rows of artifacts say; the main thread's. */
 MUST_CHECK int checkpoints_load(struct hub *hub, const struct core *core, struct error *error);

@@ -127,6 +127,12 @@ static int read_filter(const struct http_request *request, const struct list_vie
                              filter->parameter, MARKET_NAME_SIZE - 1);
         *out = store_text(text);
         return 1;
+    case LIST_VIEW_WITHIN:
+        if (text.size == 0 || text.size > (size_t)filter->maximum)
+            return error_set(error, ERROR_INVALID, "%s must be 1 to %" PRId64 " bytes",
+                             filter->parameter, filter->maximum);
+        *out = store_text(text);
+        return 1;
     case LIST_VIEW_TEXT:
         *out = store_text(text);
         return 1;
@@ -157,6 +163,14 @@ static int read_sort(const struct http_request *request, const struct list_view 
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+static bool is_within(struct text part, struct text whole)
+{
+    for (size_t at = 0; at + part.size <= whole.size; at++)
+        if (!strncasecmp(whole.data + at, part.data, part.size))
+            return true;
+    return false;
+}
+
 static bool holds(const struct asked *asked, const struct store_value *values)
 {
     const struct store_value *value = &values[asked->column];
@@ -166,6 +180,8 @@ static bool holds(const struct asked *asked, const struct store_value *values)
     case LIST_VIEW_MOST:
         return value->integer <= asked->value.integer &&
                (value->integer != 0 || asked->filter->is_zero_good);
+    case LIST_VIEW_WITHIN:
+        return is_within(asked->value.bytes, value->bytes);
     case LIST_VIEW_LABELS:
         return labels_are_in(asked->value.bytes, value->bytes, values[asked->column_too].bytes);
     case LIST_VIEW_TEXT: /* of an indexed column: never here */
@@ -192,7 +208,8 @@ static int look_at_row(const struct store_row *row, void *context, struct error 
 
 static bool is_equality(enum list_view_kind kind)
 {
-    return kind != LIST_VIEW_LEAST && kind != LIST_VIEW_MOST && kind != LIST_VIEW_LABELS;
+    return kind != LIST_VIEW_LEAST && kind != LIST_VIEW_MOST && kind != LIST_VIEW_LABELS &&
+           kind != LIST_VIEW_WITHIN;
 }
 
 /* From the text itself to before the first that begins otherwise: '{' comes after all that a name

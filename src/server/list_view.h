@@ -21,6 +21,8 @@ enum list_view_kind {
     LIST_VIEW_NUMBER, /* from 1 on */
     LIST_VIEW_TEXT,   /* of an indexed column */
     LIST_VIEW_START,  /* how a name in an indexed column begins; the rows come in its order */
+    LIST_VIEW_WITHIN, /* text that stands in the column, in small letters or large; at most
+                         `maximum` bytes */
     LIST_VIEW_CHOICE, /* a word of `choice` */
     LIST_VIEW_LEAST,  /* a number from 0 to `maximum`: the column's or less */
     LIST_VIEW_MOST,   /* likewise, the column's or more; a column that is 0 is not known */

@@ -122,10 +122,11 @@ static void add_point(struct live_entry *entry, const struct live_point *point)
     if (job->point_count++ % job->stride)
         return;
     struct live_point *points = job->curve.items;
-    if (job->curve.count == LIVE_CURVE_MAX) {
-        for (size_t i = 0; i < LIVE_CURVE_MAX / 2; i++)
+    while (job->curve.count >= LIVE_CURVE_MAX) {
+        const size_t count = job->curve.count / 2;
+        for (size_t i = 0; i < count; i++)
             points[i] = points[2 * i];
-        job->curve.count = LIVE_CURVE_MAX / 2;
+        job->curve.count = count;
         job->stride *= 2;
     }
     if (job->curve.count == entry->curve_capacity) {

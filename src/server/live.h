@@ -21,7 +21,12 @@ struct server;
 struct live;
 struct hub_live;
 
-enum { LIVE_CURVE_MAX = 2000, LIVE_WORKER_MAX = 1024, LIVE_STREAM_MAX = 1000 };
+enum {
+    LIVE_CURVE_MAX = 500,
+    LIVE_CURVE_READ_MAX = 2000 /* of a market before */,
+    LIVE_WORKER_MAX = 1024,
+    LIVE_STREAM_MAX = 1000
+};
 enum { LIVE_ACCOUNT_STREAM_MAX = 100 };
 
 struct live_worker {

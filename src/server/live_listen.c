@@ -413,6 +413,7 @@ static struct message *messages_of(struct live *live, const struct core *core,
     case EVENT_ACCOUNT_SEEN:
     case EVENT_KARMA_SHARED:
     case EVENT_DAY_BEGAN:
+    case EVENT_RULES_CHANGED:
     case EVENT_DORMANCY_ADVANCED:
     case EVENT_GRANT_GIVEN:
     case EVENT_GRANT_RELEASED:

@@ -70,7 +70,7 @@ static const struct json_field curve_fields[] = {
     {"elapsed_ms", JSON_I64, offsetof(struct live_job, elapsed_ms), .is_required = true},
     {"stride", JSON_U64, offsetof(struct live_job, stride), .is_required = true},
     {"point_count", JSON_U64, offsetof(struct live_job, point_count), .is_required = true},
-    {"curve", JSON_ARRAY, offsetof(struct live_job, curve), .size_max = LIVE_CURVE_MAX,
+    {"curve", JSON_ARRAY, offsetof(struct live_job, curve), .size_max = LIVE_CURVE_READ_MAX,
      .schema = &point_schema},
 };
 static const struct json_schema curve_schema = JSON_SCHEMA("curve", curve_fields, struct live_job);

@@ -83,12 +83,15 @@ static int write_document(struct hub *hub, const struct core *core, const struct
     struct job_spec spec = {0};
     if (job_spec_read(arena, job->request.spec, &spec, error) < 0)
         return -1;
-    out->checkpoint_interval_ms = spec.sync.checkpoint_interval_ms;
+    out->is_command = job_spec_is_command(&spec);
+    out->checkpoint_interval_ms = job_spec_checkpoint_ms(&spec);
     if (spec.input_count > 0)
         memcpy(out->manifest, spec.inputs[0].manifest, sizeof(out->manifest));
     struct native_checkpoint checkpoints[2];
     const size_t checkpoint_count =
-        lease->role == LEASE_ROLE_SERVER ? checkpoints_find(hub, job->id, checkpoints) : 0;
+        lease->role == LEASE_ROLE_SERVER
+            ? checkpoints_find(hub, job->id, CHECKPOINT_SLOT_JOB, checkpoints)
+            : 0;
     const struct native_lease native = {
         .checkpoint = checkpoint_count > 0 ? &checkpoints[0] : NULL,
         .checkpoint_before =

@@ -316,6 +316,7 @@ void projection_event(struct projection *projection, const struct core *core,
         return;
     case EVENT_KARMA_SHARED: /* in no table */
     case EVENT_DAY_BEGAN:
+    case EVENT_RULES_CHANGED:
     case EVENT_SLOT_CLOSED:
     case EVENT_CODE_ADDED:
     case EVENT_CODE_REMOVED:

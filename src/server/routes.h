@@ -44,6 +44,7 @@ struct caller {
     int64_t expires_ms; /* of the token; 0: never */
     uint64_t lease;     /* by a fetch token; 0 otherwise */
     uint64_t server_of; /* by its lead's: its job; 0 otherwise */
+    uint64_t job;       /* by a fetch token: its lease's */
     bool is_session;    /* the token ends by itself: a signed-in page or program */
 };
 

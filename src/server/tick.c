@@ -331,10 +331,17 @@ static int check_artifact(struct blob_store *blobs, const struct artifact_messag
     return 0;
 }
 
+static bool is_of_job(const struct artifact_message *artifact)
+{
+    return text_equal(artifact->name, TEXT(LEASE_JOB_CHECKPOINT_NAME));
+}
+
 static bool is_checkpoint(const struct hub_lease *lease, const struct artifact_message *artifact)
 {
-    return lease->role == LEASE_ROLE_SERVER &&
-           text_equal(artifact->name, TEXT(LEASE_CHECKPOINT_NAME));
+    if (!lease->is_command)
+        return lease->role == LEASE_ROLE_SERVER &&
+               text_equal(artifact->name, TEXT(LEASE_CHECKPOINT_NAME));
+    return is_of_job(artifact) || text_equal(artifact->name, TEXT(LEASE_RANK_CHECKPOINT_NAME));
 }
 
 static struct checkpoint_left checkpoint_of(const struct hub *hub, const struct hub_lease *lease,
@@ -342,6 +349,9 @@ static struct checkpoint_left checkpoint_of(const struct hub *hub, const struct 
 {
     struct checkpoint_left left = {.job = lease->job,
                                    .account = lease->account,
+                                   .slot = lease->is_command && !is_of_job(artifact)
+                                               ? checkpoint_slot(lease->rank)
+                                               : CHECKPOINT_SLOT_JOB,
                                    .size_bytes = artifact->size_bytes,
                                    .left_ms = clock_utc_ms(hub->server->clock)};
     memcpy(left.manifest.bytes, artifact->manifest, sizeof(left.manifest.bytes));
@@ -355,6 +365,8 @@ static int check_leaver(struct hub *hub, const struct hub_lease *lease,
     if (lease->dial_count > 0)
         return error_set(error, ERROR_REFUSED, "it is not the lead's, and the job has one");
     if (is_checkpoint(lease, artifact)) {
+        if (lease->is_command && is_of_job(artifact) && lease->rank > 0)
+            return error_set(error, ERROR_REFUSED, "the job's checkpoint is rank 0's to leave");
         const struct checkpoint_left left = checkpoint_of(hub, lease, artifact);
         return checkpoints_pace(hub, &left, lease->checkpoint_interval_ms, error);
     }
@@ -364,10 +376,14 @@ static int check_leaver(struct hub *hub, const struct hub_lease *lease,
 }
 
 /* Ranks that leave files of the same name leave both. */
-static void name_artifact(const struct hub_lease *lease, struct text name,
+static void name_artifact(const struct hub_lease *lease, const struct artifact_message *artifact,
                           char out[ARTIFACT_NAME_SIZE])
 {
-    if (lease->role == LEASE_ROLE_SERVER)
+    const struct text name = artifact->name;
+    if (lease->is_command && is_checkpoint(lease, artifact))
+        snprintf(out, ARTIFACT_NAME_SIZE, is_of_job(artifact) ? "%s" : "%s-rank%" PRIu64,
+                 LEASE_CHECKPOINT_NAME, lease->rank);
+    else if (lease->role == LEASE_ROLE_SERVER)
         snprintf(out, ARTIFACT_NAME_SIZE, TEXT_FORMAT, TEXT_ARGS(name));
     else
         snprintf(out, ARTIFACT_NAME_SIZE, "rank%" PRIu64 "-" TEXT_FORMAT, lease->rank,
@@ -394,7 +410,7 @@ void tick_artifact(struct hub_machine *machine, const struct artifact_message *a
                                  .lease = lease->id,
                                  .size_bytes = (int64_t)artifact->size_bytes,
                                  .now_ms = clock_utc_ms(hub->server->clock)};
-    name_artifact(lease, artifact->name, row->name);
+    name_artifact(lease, artifact, row->name);
     memcpy(row->manifest.bytes, artifact->manifest, sizeof(row->manifest.bytes));
     /* A checkpoint takes the place of the one before. */
     const struct checkpoint_left left = checkpoint_of(hub, lease, artifact);

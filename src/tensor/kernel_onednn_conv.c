@@ -212,12 +212,20 @@ static int conv_open(void *state, const struct conv_shape *shape,
     return 0;
 }
 
+/* oneDNN 2.6 first packs what a wider stride leaves of a 1 x 1 convolution's input, and where the
+ * channels do not fill its vectors it writes past the end of that. */
+static bool is_sound(const struct conv_shape *shape)
+{
+    enum { VECTOR_LANES_MAX = 16 };
+    return shape->kernel > 1 || shape->stride == 1 || shape->channels_in % VECTOR_LANES_MAX == 0;
+}
+
 int onednn_open_conv(void *state, const struct conv_shape *shape,
                      const struct operation_options *options, struct operation **out_operation,
                      struct error *error)
 {
     struct error reason = {0};
-    if (conv_open(state, shape, options, out_operation, &reason) == 0)
+    if (is_sound(shape) && conv_open(state, shape, options, out_operation, &reason) == 0)
         return 0;
     return kernel_plain.open_conv(NULL, shape, options, out_operation, error);
 }

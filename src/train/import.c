@@ -174,7 +174,7 @@ void import_sort_classes(struct import *import)
 
 static int check_targets(struct import *import, const struct import_rows *rows, struct error *error)
 {
-    if (import->target == IMPORT_NEXT)
+    if (import->target == IMPORT_NEXT || (import->is_asked && rows->targets.size == 0))
         return 0;
     ASSERT(rows->targets.size == (size_t)rows->count * 4);
     if (import->target == IMPORT_NUMBER) {
@@ -214,11 +214,12 @@ static int finish_rows(struct import *import, struct import_rows *rows, struct e
 
 int import_finish(struct import *import, struct error *error)
 {
-    const uint32_t least = import->test.count ? 1 : IMPORT_ROWS_MIN;
+    const uint32_t least = import->test.count || import->is_asked ? 1 : IMPORT_ROWS_MIN;
     if (import->train.count < least)
         return error_set(error, ERROR_INVALID, "%u row%s too few: at least %u", import->train.count,
                          import->train.count == 1 ? " is" : "s are", least);
-    if (import->target == IMPORT_CLASS && import->classes < 2 && !import->is_part)
+    if (import->target == IMPORT_CLASS && import->classes < 2 && !import->is_part &&
+        !import->is_asked)
         return error_set(error, ERROR_INVALID,
                          "all labels%s%s%s are alike: there is nothing to tell apart",
                          import->target_name[0] ? " of \"" : "", import->target_name,

@@ -72,7 +72,7 @@ struct import {
     uint32_t word_first;
     struct import_feature *features; /* the first `feature_count` places of a row of a table */
     uint32_t feature_count;
-    bool is_part;           /* as its options say */
+    bool is_part, is_asked; /* as its options say */
     uint64_t dropped_rows;  /* had a value missing */
     uint64_t filled_values; /* were missing */
 };
@@ -96,6 +96,8 @@ struct import_options {
     const char *target; /* the column's name; NULL: the last */
     bool is_number;     /* the target is a number, not a class */
     bool is_part;       /* others have more: it may have rows of one class alone */
+    bool is_asked;      /* a model is asked about the rows: a single one will do, and where targets
+                           lie apart they may be missing, and are then empty */
     enum import_missing missing;
     double missing_value; /* of IMPORT_MISSING_CONSTANT */
     enum import_categories categories;
@@ -109,6 +111,7 @@ struct import_options {
     uint32_t length;        /* tokens of a row */
     uint32_t window, ahead; /* of a table in order of time: import_windows.h; 0: rows alone */
     uint32_t image_height, image_width; /* 0: as they are, all alike */
+    uint32_t image_channels;            /* 0: those of the first */
     uint32_t classes;                   /* labels must be below; 0: as many as there are */
     uint64_t size_max;                  /* bytes of one file, decompressed */
 };

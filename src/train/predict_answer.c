@@ -27,17 +27,6 @@ static bool has_output(const struct told *told, enum output output)
            (output == OUTPUT_PROBABILITIES && told->probabilities);
 }
 
-static uint32_t class_of(const struct told *told, const float *row)
-{
-    if (told->width == 1) /* two classes by one output */
-        return row[0] > 0;
-    uint32_t best = 0;
-    for (uint32_t i = 1; i < told->width; i++)
-        if (row[i] > row[best])
-            best = i;
-    return best;
-}
-
 static void write_class(struct json_writer *writer, const struct told *told, uint32_t index)
 {
     const char *name = predictor_class_name(told->predictor, index);
@@ -47,17 +36,21 @@ static void write_class(struct json_writer *writer, const struct told *told, uin
         json_u64(writer, index);
 }
 
-/* The fewest digits that read back as the same float. */
-static void write_float(struct json_writer *writer, float value)
+const char *predict_float_text(float value, char out[PREDICT_FLOAT_SIZE])
 {
-    char digits[32];
     for (int precision = 6; precision <= 9; precision++) {
-        snprintf(digits, sizeof(digits), "%.*g", precision, (double)value);
-        if (strtof(digits, NULL) == value)
+        snprintf(out, PREDICT_FLOAT_SIZE, "%.*g", precision, (double)value);
+        if (strtof(out, NULL) == value)
             break;
     }
+    return out;
+}
+
+static void write_float(struct json_writer *writer, float value)
+{
+    char digits[PREDICT_FLOAT_SIZE];
     if (isfinite(value))
-        json_raw(writer, text_of(digits));
+        json_raw(writer, text_of(predict_float_text(value, digits)));
     else
         json_null(writer);
 }
@@ -78,7 +71,7 @@ static void write_one(struct json_writer *writer, const struct told *told, uint3
     for (uint32_t i = 0; i < told->rows; i++) {
         const size_t at = ((size_t)input * told->rows + i) * told->width;
         if (output == OUTPUT_CLASSES)
-            write_class(writer, told, class_of(told, told->outputs + at));
+            write_class(writer, told, predictor_class(told->predictor, told->outputs + at));
         else
             write_floats(writer,
                          (output == OUTPUT_PLAIN ? told->outputs : told->probabilities) + at,

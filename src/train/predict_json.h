@@ -43,6 +43,10 @@ MUST_CHECK int predict_request_read(struct arena *arena, const struct predictor 
 MUST_CHECK int predict_answer(struct predictor *predictor, struct predict_request *request,
                               struct arena *arena, struct json_writer *writer, struct error *error);
 
+enum { PREDICT_FLOAT_SIZE = 32 };
+/* The fewest digits that read back as the same float. */
+const char *predict_float_text(float value, char out[PREDICT_FLOAT_SIZE]);
+
 /* The answer to GET .../metadata. */
 void predict_metadata_write(struct json_writer *writer, const struct predictor *predictor,
                             const char *name);

@@ -29,6 +29,8 @@ struct predictor {
     struct predictor_feature *features;
     uint32_t feature_count;
     const char **classes;
+    const char *label; /* NULL: not known */
+    bool is_sparse;
     uint32_t class_count;
     bool has_words;
     struct words words;
@@ -50,7 +52,7 @@ static const struct json_schema feature_schema =
 
 struct columns {
     struct json_array features, classes, words;
-    struct text unit;
+    struct text unit, form, label;
     uint64_t buckets;
     double target_mean, target_deviation;
 };
@@ -62,6 +64,8 @@ static const struct json_field columns_fields[] = {
     {"classes", JSON_TEXTS, COLUMNS(classes), .size_max = CLASSES_MAX},
     {"words", JSON_TEXTS, COLUMNS(words), .size_max = WORDS_MAX},
     {"unit", JSON_TEXT, COLUMNS(unit)},
+    {"form", JSON_TEXT, COLUMNS(form)},
+    {"label", JSON_TEXT, COLUMNS(label)},
     {"buckets", JSON_U64, COLUMNS(buckets)},
     {"target_mean", JSON_DOUBLE, COLUMNS(target_mean)},
     {"target_deviation", JSON_DOUBLE, COLUMNS(target_deviation)},
@@ -129,6 +133,9 @@ static int columns_read(struct predictor *predictor, const char *path, struct er
             predictor->classes[i] = arena_copy_string(predictor->arena, names[i]);
     }
     words_take(predictor, &columns);
+    predictor->is_sparse = text_is(columns.form, import_form_name(IMPORT_SPARSE));
+    if (columns.label.size > 0)
+        predictor->label = arena_copy_string(predictor->arena, columns.label);
     if (spec->loss == LOSS_MSE && columns.target_deviation > 0) {
         predictor->target_mean = columns.target_mean;
         predictor->target_deviation = columns.target_deviation;
@@ -241,6 +248,16 @@ const char *predictor_class_name(const struct predictor *predictor, uint32_t ind
     return index < predictor->class_count ? predictor->classes[index] : NULL;
 }
 
+const char *predictor_label_name(const struct predictor *predictor)
+{
+    return predictor->label;
+}
+
+bool predictor_is_sparse(const struct predictor *predictor)
+{
+    return predictor->is_sparse;
+}
+
 bool predictor_take_text(const struct predictor *predictor, struct text text, float *out_input)
 {
     if (predictor->has_words)
@@ -297,6 +314,18 @@ void predictor_run(struct predictor *predictor, float *inputs, uint32_t count, f
         for (size_t i = 0; i < count * told; i++)
             out_outputs[i] = (float)((double)out_outputs[i] * predictor->target_deviation +
                                      predictor->target_mean);
+}
+
+uint32_t predictor_class(const struct predictor *predictor, const float *outputs)
+{
+    const uint32_t count = predictor_outputs(predictor);
+    if (count == 1) /* two classes by one output */
+        return outputs[0] > 0;
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (outputs[i] > outputs[best])
+            best = i;
+    return best;
 }
 
 bool predictor_probabilities(const struct predictor *predictor, float *outputs)

@@ -48,6 +48,10 @@ uint32_t predictor_steps(const struct predictor *predictor); /* 0: it is no sequ
 /* Names of the columns that go in, where they are known. */
 const struct predictor_feature *predictor_features(const struct predictor *predictor,
                                                    uint32_t *out_count);
+/* The table's column that it tells; NULL: not known. */
+const char *predictor_label_name(const struct predictor *predictor);
+/* Whether it learnt from rows with numbers at some of their places only. */
+bool predictor_is_sparse(const struct predictor *predictor);
 /* The name of a class; NULL: not known. */
 const char *predictor_class_name(const struct predictor *predictor, uint32_t index);
 
@@ -61,6 +65,8 @@ bool predictor_is_whole(const struct predictor *predictor, size_t index);
 /* What the model gives for `count` inputs, [count, steps, outputs]: logits, margins, or numbers.
  * Scales `inputs` in place. */
 void predictor_run(struct predictor *predictor, float *inputs, uint32_t count, float *out_outputs);
+/* The class that one row of outputs tells. */
+uint32_t predictor_class(const struct predictor *predictor, const float *outputs);
 /* Probabilities of one row of outputs, in place, where the model tells classes by them; false: it
  * does not. */
 bool predictor_probabilities(const struct predictor *predictor, float *outputs);

@@ -87,7 +87,7 @@ int import_read(const char *path, const struct import_options *options, struct i
                 struct error *error)
 {
     const struct reader *reader;
-    struct import import = {.is_part = options->is_part};
+    struct import import = {.is_part = options->is_part, .is_asked = options->is_asked};
     if (reader_find(path, options->format, &reader, error) < 0)
         return -1;
     if (reader->read(path, options, &import, error) < 0 ||

@@ -83,17 +83,10 @@ static int set_shape(struct import *import, const struct idx_header *header, str
     return 0;
 }
 
-static int read_pair(const char *images_path, const char *labels_path,
-                     const struct import_options *options, struct import *import,
-                     struct import_rows *rows, struct error *error)
+static int add_labels(struct import *import, const struct import_options *options,
+                      struct import_rows *rows, const struct idx *images, const struct idx *labels,
+                      const char *labels_path, struct error *error)
 {
-    AUTO(idx) struct idx *images = NULL;
-    AUTO(idx) struct idx *labels = NULL;
-    if (idx_open(images_path, options->size_max, &images, error) < 0 ||
-        idx_open(labels_path, options->size_max, &labels, error) < 0)
-        return -1;
-    if (set_shape(import, &images->header, error) < 0)
-        return error_wrap(error, "\"%s\"", images_path);
     if (labels->header.rank != 1 ||
         (labels->header.element == IDX_FLOAT && import->target != IMPORT_NUMBER))
         return error_set(error, ERROR_INVALID, "\"%s\": rank %u is no list of labels", labels_path,
@@ -103,10 +96,28 @@ static int read_pair(const char *images_path, const char *labels_path,
                          labels->header.sizes[0]);
     if (take_labels(import, options, rows, labels, error) < 0)
         return error_wrap(error, "\"%s\"", labels_path);
-    if (take_values(import, rows, images, error) < 0)
+    return 0;
+}
+
+static int read_pair(const char *images_path, const char *labels_path,
+                     const struct import_options *options, struct import *import,
+                     struct import_rows *rows, struct error *error)
+{
+    AUTO(idx) struct idx *images = NULL;
+    AUTO(idx) struct idx *labels = NULL;
+    if (idx_open(images_path, options->size_max, &images, error) < 0)
         return -1;
+    if (labels_path && idx_open(labels_path, options->size_max, &labels, error) < 0 &&
+        !(options->is_asked && error->code == ERROR_NOT_FOUND))
+        return -1;
+    if (set_shape(import, &images->header, error) < 0)
+        return error_wrap(error, "\"%s\"", images_path);
     if (images->header.sizes[0] > IMPORT_ROWS_MAX)
         return error_set(error, ERROR_EXHAUSTED, "more than %u rows", IMPORT_ROWS_MAX);
+    if (labels && add_labels(import, options, rows, images, labels, labels_path, error) < 0)
+        return -1;
+    if (take_values(import, rows, images, error) < 0)
+        return -1;
     rows->count = images->header.sizes[0];
     return 0;
 }
@@ -164,9 +175,11 @@ static int read_path(const char *path, const struct import_options *options,
     out_import->target = options->is_number ? IMPORT_NUMBER : IMPORT_CLASS;
     if (reader_is_folder(path, "."))
         return read_folder(path, options, out_import, error);
-    if (labels_of(path, labels, error) < 0)
+    const bool has_name = labels_of(path, labels, error) == 0;
+    if (!has_name && !options->is_asked)
         return -1;
-    return read_pair(path, labels, options, out_import, &out_import->train, error);
+    return read_pair(path, has_name ? labels : NULL, options, out_import, &out_import->train,
+                     error);
 }
 
 static bool matches(const struct reader_clue *clue)

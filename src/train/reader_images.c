@@ -1,7 +1,8 @@
 /*
  * Images: a folder with a folder for each class, of PNG and JPEG files; or such folders under
  * train/ and test/ (or val/). All come in the size and with the channels of the first, unless
- * options->image_height and image_width name another size.
+ * options->image_height and image_width name another size. A model is also asked about a folder of
+ * images alone.
  */
 #include "base/buffer.h"
 #include "base/file.h"
@@ -47,7 +48,8 @@ static int add_image(struct import *import, const struct import_options *options
     buffer_init(&bytes, FILE_MAX);
     if (file_read(path, &bytes, error) < 0)
         return -1;
-    if (image_decode(buffer_text(&bytes), import->channels, &image, error) < 0)
+    const uint32_t channels = import->width ? import->channels : options->image_channels;
+    if (image_decode(buffer_text(&bytes), channels, &image, error) < 0)
         return error_wrap(error, "\"%s\"", path);
     void *room;
     const int result =
@@ -61,9 +63,25 @@ static int add_image(struct import *import, const struct import_options *options
         spool_advance(&rows->values, (size_t)import->channels * import->height * import->width);
     }
     image_done(&image);
-    if (result < 0 || import_add_class_target(rows, label, error) < 0)
+    if (result < 0 || (label >= 0 && import_add_class_target(rows, label, error) < 0))
         return -1;
     return import_row_end(rows, error);
+}
+
+/* Those that lie in no folder of a class. */
+static int add_flat(struct import *import, const struct import_options *options, const char *folder,
+                    struct error *error)
+{
+    char path[READER_PATH_SIZE];
+    struct reader_names files AUTO_NAMES = {0};
+    if (reader_names_read(folder, &files, error) < 0)
+        return -1;
+    for (size_t i = 0; i < files.count; i++)
+        if (is_image(files.names[i]) &&
+            (reader_join(folder, files.names[i], path, error) < 0 ||
+             add_image(import, options, &import->train, path, -1, error) < 0))
+            return -1;
+    return 0;
 }
 
 static int add_class(struct import *import, const struct import_options *options,
@@ -120,11 +138,15 @@ static int read_folder(const char *folder, const struct import_options *options,
                  add_classes(out_import, options, &out_import->test, part, error) < 0))
                 return -1;
     }
+    if (out_import->train.count == 0 && out_import->test.count == 0)
+        return options->is_asked
+                   ? add_flat(out_import, options, folder, error)
+                   : error_set(error, ERROR_INVALID, "no image lies in a folder of its class");
     import_sort_classes(out_import);
     return 0;
 }
 
-/* Some folder in it has an image, one or two floors down. */
+/* Some folder in it has an image, so many floors down. */
 static bool has_images(const char *folder, int floors)
 {
     struct error ignored;
@@ -144,7 +166,8 @@ static bool has_images(const char *folder, int floors)
 
 static bool matches(const struct reader_clue *clue)
 {
-    return clue->is_folder && (has_images(clue->path, 1) || has_images(clue->path, 2));
+    return clue->is_folder &&
+           (has_images(clue->path, 1) || has_images(clue->path, 2) || has_images(clue->path, 0));
 }
 
 const struct reader reader_images = {

@@ -183,6 +183,8 @@ static int read_pair(const struct shelf *shelf, const char *x, const char *y,
         read_rows(values, &value_header, import, rows, is_last, error) < 0 ||
         data_stream_expect_end(values, error) < 0)
         return error_wrap(error, "%s", x);
+    if (options->is_asked && !has_array(shelf, y))
+        return 0;
     if (open_array(shelf, y, &labels, error) < 0 ||
         npy_header_read(labels, shelf->size_max, &label_header, error) < 0)
         return error_wrap(error, "%s", y);
@@ -198,18 +200,21 @@ static int read_pair(const struct shelf *shelf, const char *x, const char *y,
     return 0;
 }
 
+static const char *const array_names[][2] = {
+    {"x_train", "y_train"}, {"x", "y"}, {"X", "y"}, {"data", "labels"}, {"images", "labels"}};
+
 static int read_shelf(const struct shelf *shelf, const struct import_options *options,
                       struct import *import, struct error *error)
 {
-    static const char *const names[][2] = {
-        {"x_train", "y_train"}, {"x", "y"}, {"X", "y"}, {"data", "labels"}, {"images", "labels"}};
     import->target = options->is_number ? IMPORT_NUMBER : IMPORT_CLASS;
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        if (!has_array(shelf, names[i][0]) || !has_array(shelf, names[i][1]))
+    for (size_t i = 0; i < sizeof(array_names) / sizeof(*array_names); i++) {
+        const char *const *names = array_names[i];
+        if (!has_array(shelf, names[0]) || (!has_array(shelf, names[1]) && !options->is_asked))
             continue;
-        if (read_pair(shelf, names[i][0], names[i][1], options, import, &import->train, error) < 0)
+        if (read_pair(shelf, names[0], names[1], options, import, &import->train, error) < 0)
             return -1;
-        return i == 0 && has_array(shelf, "x_test") && has_array(shelf, "y_test")
+        return i == 0 && has_array(shelf, "x_test") &&
+                       (has_array(shelf, "y_test") || options->is_asked)
                    ? read_pair(shelf, "x_test", "y_test", options, import, &import->test, error)
                    : 0;
     }
@@ -247,6 +252,24 @@ static int read_npz_file(const char *path, const struct import_options *options,
     return result;
 }
 
+/* The array that was named, whatever its name, with its labels where they lie beside it. */
+static int read_array(const struct shelf *shelf, const char *file,
+                      const struct import_options *options, struct import *import,
+                      struct error *error)
+{
+    char x[64];
+    const char *dot = strstr(file, ".npy");
+    const struct text name = {file, dot ? (size_t)(dot - file) : strlen(file)};
+    if (text_copy(name, x, sizeof(x) - 8, error) < 0)
+        return error_wrap(error, "its name");
+    const char *y = strcmp(x, "x_test") == 0 ? "y_test" : "";
+    for (size_t i = 0; i < sizeof(array_names) / sizeof(*array_names); i++)
+        if (strcmp(x, array_names[i][0]) == 0)
+            y = array_names[i][1];
+    import->target = options->is_number ? IMPORT_NUMBER : IMPORT_CLASS;
+    return read_pair(shelf, x, y, options, import, &import->train, error);
+}
+
 static int read_path(const char *path, const struct import_options *options,
                      struct import *out_import, struct error *error)
 {
@@ -265,6 +288,9 @@ static int read_path(const char *path, const struct import_options *options,
     if (slash)
         *slash = '\0';
     const struct shelf shelf = {.folder = slash ? folder : ".", .size_max = options->size_max};
+    if (options->is_asked)
+        return read_array(&shelf, slash ? path + (slash - folder) + 1 : path, options, out_import,
+                          error);
     return read_shelf(&shelf, options, out_import, error);
 }
 

@@ -2,12 +2,13 @@
 
 #include "base/buffer.h"
 #include "net/packet.h"
+#include "worker/command_checkpoint.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OWN_VARIABLES = 16, NETWORK_TEXT_MAX = 128 << 10 };
+enum { OWN_VARIABLES = 20, NETWORK_TEXT_MAX = 128 << 10 };
 
 struct command_place command_place_alone(struct arena *arena, const struct work *work)
 {
@@ -23,8 +24,8 @@ struct command_place command_place_alone(struct arena *arena, const struct work 
     return place;
 }
 
-/* Where the ranks of the job's network are: SkyPilot's name for all of them, torch's for the first,
- * and ours for this one. Returns how many variables that are. */
+/* Where the ranks of the job's network are: SkyPilot's name and ours for all of them, torch's for
+ * the first, and ours for this one. Returns how many variables that are. */
 static size_t add_network(struct arena *arena, const struct work *work,
                           const struct command_place *place, char **list)
 {
@@ -41,7 +42,11 @@ static size_t add_network(struct arena *arena, const struct work *work,
         buffer_append_format(&text, "%s%s", i > 0 ? "\n" : "",
                              launch_address(place->members[i].address, address));
     list[2] = arena_format(arena, "SKYPILOT_NODE_IPS=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
-    return 3;
+    list[3] = arena_format(arena, "SOUK_PEERS=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
+    for (char *end = list[3]; *end; end++)
+        if (*end == '\n')
+            *end = ',';
+    return 4;
 }
 
 /* What stands later counts: programs differ in which of two they take, so there is one. */
@@ -88,6 +93,10 @@ char **command_environment(struct arena *arena, const struct work *work,
     list[count++] = arena_format(arena, "SOUK_CORES_MILLI=%" PRId64, lease->cores_milli);
     list[count++] = arena_format(arena, "SOUK_MEMORY_BYTES=%" PRId64, lease->ram_bytes);
     list[count++] = arena_format(arena, "SOUK_OUTPUT_DIR=%s", work->out_folder);
+    list[count++] = arena_format(arena, "SOUK_CHECKPOINT_DIR=%s",
+                                 command_checkpoint_folder(arena, work, /* is_of_job= */ true));
+    list[count++] = arena_format(arena, "SOUK_RANK_CHECKPOINT_DIR=%s",
+                                 command_checkpoint_folder(arena, work, /* is_of_job= */ false));
     list[count++] = arena_format(arena, "SKYPILOT_NODE_RANK=%" PRIu64, place->rank);
     list[count++] = arena_format(arena, "SKYPILOT_NUM_NODES=%" PRIu64, place->world);
     count += add_network(arena, work, place, list + count);

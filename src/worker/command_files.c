@@ -22,8 +22,10 @@ int command_unpack_files(const struct work *work, struct error *error)
     };
     for (size_t i = 0; i < lease->data_count; i++) {
         char path[PATH_MAX];
-        if (&lease->data[i] == lease_document_image(lease))
-            continue; /* we run in it */
+        if (&lease->data[i] == lease_document_image(lease) ||
+            &lease->data[i] == lease_document_wheels(lease) ||
+            strcmp(lease->data[i].name, LEASE_CHECKPOINT_NAME) == 0)
+            continue; /* we run in it, they are installed, it has a folder of its own */
         snprintf(path, sizeof path, "%s/%s", work->data_folder, lease->data[i].name);
         AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
@@ -35,11 +37,25 @@ int command_unpack_files(const struct work *work, struct error *error)
     return 0;
 }
 
+/* Announced by itself, packed or on its way there. */
+static bool is_checkpoint(const char *name)
+{
+    static const char *const checkpoints[] = {LEASE_JOB_CHECKPOINT_NAME,
+                                              LEASE_RANK_CHECKPOINT_NAME};
+    for (size_t i = 0; i < sizeof(checkpoints) / sizeof(*checkpoints); i++) {
+        const size_t size = strlen(checkpoints[i]);
+        if (strncmp(name, checkpoints[i], size) == 0 &&
+            (name[size] == '\0' || strcmp(name + size, ".part") == 0))
+            return true;
+    }
+    return false;
+}
+
 static bool is_kept(const struct dirent *item, const char *folder)
 {
     char path[PATH_MAX];
     struct stat status;
-    if (item->d_name[0] == '.')
+    if (item->d_name[0] == '.' || is_checkpoint(item->d_name))
         return false;
     snprintf(path, sizeof path, "%s/%s", folder, item->d_name);
     return lstat(path, &status) == 0 && S_ISREG(status.st_mode);

@@ -48,6 +48,12 @@ static void message_take(struct control *control, const struct child_message *me
         else
             stop(control, reason, message->stop.grace_ms);
         return;
+    case CHILD_CHECKPOINTS:
+    case CHILD_KEPT:
+        if (control->callbacks.on_checkpoint)
+            control->callbacks.on_checkpoint(control->context, message);
+        return;
+    case CHILD_WANTED:
     case CHILD_CONFIG:
     case CHILD_READY:
     case CHILD_REPORT:

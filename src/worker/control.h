@@ -22,6 +22,8 @@ struct control_callbacks {
     void (*on_stop)(void *context, const char *reason, int64_t grace_ms);
     /* As on_stop, but the job goes on elsewhere; NULL: it makes no difference. */
     void (*on_handover)(void *context, const char *reason, int64_t grace_ms);
+    /* CHECKPOINTS or KEPT; NULL: none is asked for. */
+    void (*on_checkpoint)(void *context, const struct child_message *message);
 };
 
 struct control;

@@ -7,8 +7,9 @@
  * run it once, and again by themselves where the job allows it after a failure.
  *
  * The scripts' standard output and error are this process's own, so it says nothing there itself
- * unless something is wrong. What they leave in $SOUK_OUTPUT_DIR is kept. Asked to stop, they get
- * SIGTERM; the daemon ends what does not go.
+ * unless something is wrong. What they leave in $SOUK_OUTPUT_DIR is kept, and what in
+ * $SOUK_CHECKPOINT_DIR for whoever goes on after them (command_checkpoint.h). Asked to stop, they
+ * get SIGTERM; the daemon ends what does not go.
  */
 #include "base/assert.h"
 #include "base/buffer.h"
@@ -17,10 +18,11 @@
 #include "base/log.h"
 #include "blob/image_document.h"
 #include "net/packet.h"
+#include "worker/command_checkpoint.h"
 #include "worker/command_environment.h"
 #include "worker/command_files.h"
 #include "worker/crew.h"
-#include "worker/script.h"
+#include "worker/script_group.h"
 #include "worker/worker_internal.h"
 
 #include <errno.h>
@@ -43,15 +45,18 @@ struct command_role {
     struct work *work;
     struct loop *loop;
     struct control *control;
-    struct crew *crew;     /* NULL: it starts alone */
-    struct script *script; /* NULL: none runs */
-    struct list launched;  /* struct launched: commands besides, that rank 0 asked for */
+    struct crew *crew;           /* NULL: it starts alone */
+    struct script_group *script; /* NULL: none runs */
+    struct list launched;        /* struct launched: commands besides, that rank 0 asked for */
     struct loop_timer *run_timer;
-    struct arena *arena; /* of one start of `run` */
-    bool is_setup;       /* the script that runs */
-    bool is_stopping;    /* the daemon wants it */
-    bool is_round_over;  /* `run` is to end, or not to start */
-    uint64_t restarts;   /* by itself */
+    struct command_checkpoint *checkpoint;
+    bool is_restoring, is_settling; /* the checkpoint: nothing may start, or has ended */
+    bool is_ended_well;             /* the script whose checkpoint is settled */
+    struct arena *arena;            /* of one start of `run` */
+    bool is_setup;                  /* the script that runs */
+    bool is_stopping;               /* the daemon wants it */
+    bool is_round_over;             /* `run` is to end, or not to start */
+    uint64_t restarts;              /* by itself */
     uint64_t round;
     const struct muster_rank *members;
     size_t member_count;
@@ -65,7 +70,8 @@ struct launched {
     struct list_node node;
     struct command_role *role;
     uint64_t id;
-    struct script *script;
+    char *command;
+    struct script *script; /* NULL: it is yet to start */
 };
 
 #define SOUK_PROGRAM "/souk" /* in every sandbox */
@@ -127,8 +133,8 @@ static char **shell_command(struct arena *arena, struct text script)
 
 static void on_exit_of_script(void *context, const struct child_exit *exit);
 
-static int start_script(struct command_role *role, struct text script,
-                        const struct command_place *place, struct error *error)
+static int start_script(struct command_role *role, struct text script, char ***environments,
+                        size_t count, struct error *error)
 {
     char **arguments =
         script.size ? shell_command(role->arena, script) : image_command(role->arena, &role->image);
@@ -139,26 +145,39 @@ static int start_script(struct command_role *role, struct text script,
         .loop = role->loop,
         .arguments = arguments,
         .folder = role->start_folder,
-        .environment = command_environment(role->arena, role->work, &role->image, place),
         .on_exit = on_exit_of_script,
         .context = role,
     };
-    return script_start(&options, &role->script, error);
+    return script_group_start(&options, environments, count, &role->script, error);
 }
 
 static int start_alone(struct command_role *role, struct text script, struct error *error)
 {
     const struct command_place place = command_place_alone(role->arena, role->work);
-    return start_script(role, script, &place, error);
+    char **environment = command_environment(role->arena, role->work, &role->image, &place);
+    return start_script(role, script, &environment, 1, error);
+}
+
+static int make_folder(const char *folder, struct error *error)
+{
+    if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "make \"%s\"", folder);
+    return 0;
 }
 
 static int write_files(const char *folder, const struct launch *launch, struct error *error)
 {
-    if (mkdir(folder, 0755) < 0 && errno != EEXIST)
-        return error_set_errno(error, errno, "make \"%s\"", folder);
+    if (make_folder(folder, error) < 0)
+        return -1;
     for (size_t i = 0; i < launch->file_count; i++) {
         const struct launch_file *file = &launch->files[i];
         char path[PATH_MAX];
+        const char *slash = strrchr(file->name, '/');
+        if (slash) {
+            snprintf(path, sizeof(path), "%s/%.*s", folder, (int)(slash - file->name), file->name);
+            if (make_folder(path, error) < 0)
+                return -1;
+        }
         snprintf(path, sizeof(path), "%s/%s", folder, file->name);
         if (file_replace(path, &file->content, 1, file->is_program ? 0755 : 0644, error) < 0)
             return -1;
@@ -167,7 +186,7 @@ static int write_files(const char *folder, const struct launch *launch, struct e
 }
 
 /* What the framework of a round wants to find. */
-static int find_launch(struct command_role *role, const struct launch_kind *kind,
+static int find_launch(struct command_role *role, const struct launch_kind *kind, size_t local,
                        struct command_place *place, struct launch *out_launch, struct error *error)
 {
     const struct lease_document *lease = &role->work->lease;
@@ -181,7 +200,10 @@ static int find_launch(struct command_role *role, const struct launch_kind *kind
         .members = place->members,
         .member_count = place->member_count,
         .own = place->rank,
+        .ram_bytes = lease->ram_bytes,
         .parameter_servers = lease->tensorflow.parameter_servers,
+        .processes = lease->torch.processes,
+        .local = local,
         .folder = role->work->launch_folder,
         .secret = secret,
         .program = SOUK_PROGRAM,
@@ -191,8 +213,8 @@ static int find_launch(struct command_role *role, const struct launch_kind *kind
     return write_files(role->work->launch_folder, out_launch, error);
 }
 
-/* Where it is in the round. */
-static int find_place(struct command_role *role, struct command_place *out_place,
+/* Where it is in the round; `local`: which of its processes. */
+static int find_place(struct command_role *role, size_t local, struct command_place *out_place,
                       struct launch *launch, struct error *error)
 {
     const struct lease_document *lease = &role->work->lease;
@@ -210,28 +232,71 @@ static int find_place(struct command_role *role, struct command_place *out_place
         if (members[i].rank == lease->rank)
             out_place->rank = i;
     }
-    *launch = (struct launch){.runs_script = true};
-    return kind ? find_launch(role, kind, out_place, launch, error) : 0;
+    *launch = (struct launch){.runs_script = true, .process_count = 1};
+    return kind ? find_launch(role, kind, local, out_place, launch, error) : 0;
+}
+
+/* The job's script, after what its framework wants to have run; an image's own command has none. */
+static struct text put_before(struct command_role *role, struct text before)
+{
+    const struct text run = role->work->lease.run;
+    if (!before.size || !run.size)
+        return run;
+    return text_of(
+        arena_format(role->arena, TEXT_FORMAT TEXT_FORMAT, TEXT_ARGS(before), TEXT_ARGS(run)));
 }
 
 static int start_in_round(struct command_role *role, struct error *error)
 {
-    struct command_place place;
-    struct launch launch;
-    if (find_place(role, &place, &launch, error) < 0)
-        return -1;
-    return launch.runs_script ? start_script(role, role->work->lease.run, &place, error) : 0;
+    char **environments[JOB_PROCESSES_MAX];
+    struct text script = role->work->lease.run;
+    size_t count = 1;
+    for (size_t i = 0; i < count; i++) {
+        struct command_place place;
+        struct launch launch;
+        if (find_place(role, i, &place, &launch, error) < 0)
+            return -1;
+        if (!launch.runs_script)
+            return 0;
+        count = launch.process_count < JOB_PROCESSES_MAX ? launch.process_count : JOB_PROCESSES_MAX;
+        environments[i] = command_environment(role->arena, role->work, &role->image, &place);
+        script = launch.instead.size ? launch.instead : put_before(role, launch.before);
+    }
+    return start_script(role, script, environments, count, error);
 }
+
+static void on_restored(void *context, const char *reason);
+static void settle_stop(struct command_role *role);
 
 static void begin_run(void *context)
 {
     struct command_role *role = context;
-    struct error error;
-    arena_clear(role->arena);
     if (role->is_round_over) { /* before it began, or without a script */
         crew_exit(role->crew, STATUS_STOPPED);
         return;
     }
+    role->is_restoring = true;
+    command_checkpoint_restore(role->checkpoint, on_restored);
+}
+
+static void start_launched(struct launched *launched);
+
+static void on_restored(void *context, const char *reason)
+{
+    struct command_role *role = context;
+    struct error error;
+    role->is_restoring = false;
+    if (reason) {
+        role_end(role, false, reason);
+        return;
+    }
+    if (role->is_round_over) {
+        settle_stop(role);
+        return;
+    }
+    arena_clear(role->arena);
+    LIST_EACH(&role->launched, node)
+    start_launched(LIST_ITEM(node, struct launched, node));
     if ((role->crew ? start_in_round(role, &error)
                     : start_alone(role, role->work->lease.run, &error)) < 0)
         role_end(role, false, error.message);
@@ -250,18 +315,27 @@ static void on_start(void *context, uint64_t round, const struct muster_rank *me
 /* Of one without a script of its own: it is done once all that it was told to start has ended. */
 static void settle_stop(struct command_role *role)
 {
-    if (role->is_round_over && !role->script && list_is_empty(&role->launched))
+    if (role->is_round_over && !role->script && list_is_empty(&role->launched) &&
+        !role->is_restoring && !role->is_settling)
         loop_timer_start(role->run_timer, 0);
 }
+
+static void refuse_launched(struct launched *launched, const char *reason);
 
 static void on_round_stop(void *context)
 {
     struct command_role *role = context;
     role->is_round_over = true;
     if (role->script)
-        script_stop(role->script, STOP_GRACE_MS);
+        script_group_stop(role->script, STOP_GRACE_MS);
     LIST_EACH(&role->launched, node)
-    script_stop(LIST_ITEM(node, struct launched, node)->script, STOP_GRACE_MS);
+    {
+        struct launched *launched = LIST_ITEM(node, struct launched, node);
+        if (launched->script)
+            script_stop(launched->script, STOP_GRACE_MS);
+        else
+            refuse_launched(launched, "the round is over");
+    }
     settle_stop(role);
 }
 
@@ -278,6 +352,7 @@ static void launched_free(struct launched *launched)
 {
     list_remove(&launched->node);
     script_free(launched->script);
+    free(launched->command);
     free(launched);
 }
 
@@ -290,17 +365,17 @@ static void on_exit_of_launched(void *context, const struct child_exit *exit)
     settle_stop(role);
 }
 
-static int launch_command(struct launched *launched, struct text command, struct error *error)
+static int launch_command(struct launched *launched, struct error *error)
 {
     struct command_role *role = launched->role;
     struct command_place place;
     struct launch launch;
     arena_clear(role->arena);
-    if (find_place(role, &place, &launch, error) < 0)
+    if (find_place(role, 0, &place, &launch, error) < 0)
         return -1;
     const struct script_options options = {
         .loop = role->loop,
-        .arguments = shell_command(role->arena, command),
+        .arguments = shell_command(role->arena, text_of(launched->command)),
         .folder = role->start_folder,
         .environment = command_environment(role->arena, role->work, &role->image, &place),
         .on_exit = on_exit_of_launched,
@@ -309,22 +384,39 @@ static int launch_command(struct launched *launched, struct text command, struct
     return script_start(&options, &launched->script, error);
 }
 
+static void refuse_launched(struct launched *launched, const char *reason)
+{
+    struct command_role *role = launched->role;
+    const uint64_t id = launched->id;
+    fprintf(stderr, "souk: a command of rank 0 was not started: %s\n", reason);
+    launched_free(launched);
+    crew_launched(role->crew, id, 126);
+}
+
+static void start_launched(struct launched *launched)
+{
+    const struct command_role *role = launched->role;
+    struct error error;
+    if (role->is_round_over || role->member_count == 0)
+        refuse_launched(launched, "no round is under way");
+    else if (launch_command(launched, &error) < 0)
+        refuse_launched(launched, error.message);
+}
+
+/* Rank 0 may be told its checkpoint before this one. */
 static void on_launch(void *context, uint64_t id, struct text command)
 {
     struct command_role *role = context;
-    struct error error;
     struct launched *launched = calloc(1, sizeof(*launched));
     ASSERT(launched);
     launched->role = role;
     launched->id = id;
+    launched->command = strndup(command.data, command.size);
+    ASSERT(launched->command);
     list_append(&role->launched, &launched->node);
-    if (role->is_round_over || role->member_count == 0)
-        error_set(&error, ERROR_UNAVAILABLE, "no round is under way");
-    else if (launch_command(launched, command, &error) == 0)
-        return;
-    fprintf(stderr, "souk: a command of rank 0 was not started: %s\n", error.message);
-    launched_free(launched);
-    crew_launched(role->crew, id, 126);
+    const bool is_waiting = role->is_restoring || loop_timer_is_running(role->run_timer);
+    if (!is_waiting || role->is_round_over)
+        start_launched(launched);
 }
 
 static int join_crew(struct command_role *role, struct error *error)
@@ -381,6 +473,14 @@ static void run_ended(struct command_role *role, bool is_ok)
     }
 }
 
+static void on_settled(void *context, const char *reason)
+{
+    struct command_role *role = context;
+    (void)reason;
+    role->is_settling = false;
+    run_ended(role, role->is_ended_well);
+}
+
 static void on_exit_of_script(void *context, const struct child_exit *exit)
 {
     struct command_role *role = context;
@@ -388,7 +488,7 @@ static void on_exit_of_script(void *context, const struct child_exit *exit)
     const char *what = role->is_setup ? "setup: " : "";
     char *message = role->result.message;
     const size_t size = sizeof(role->result.message);
-    script_free(TAKE(role->script));
+    script_group_free(TAKE(role->script));
     role->result.exit_code = exit->signal ? 128 + exit->signal : exit->status;
     if (exit->signal)
         snprintf(message, size, "%sended by signal %d (%s)", what, exit->signal,
@@ -396,9 +496,15 @@ static void on_exit_of_script(void *context, const struct child_exit *exit)
     else
         snprintf(message, size, "%sexit status %d", what, exit->status);
     const bool is_ok = role->result.exit_code == 0;
-    if (!role->is_setup)
-        run_ended(role, is_ok);
-    else if (!is_ok || role->is_stopping)
+    if (!role->is_setup) {
+        role->is_settling = true;
+        role->is_ended_well = is_ok;
+        const bool is_good_end =
+            is_ok || (role->is_stopping && exit->signal == 0 && exit->status < 128);
+        if (role->is_stopping)
+            command_checkpoint_hurry(role->checkpoint);
+        command_checkpoint_settle(role->checkpoint, is_good_end, on_settled);
+    } else if (!is_ok || role->is_stopping)
         role_end(role, false, message);
     else if (begin(role, &error) < 0)
         role_end(role, false, error.message);
@@ -412,7 +518,9 @@ static void on_stop(void *context, const char *reason, int64_t grace_ms)
     (void)grace_ms;
     role->is_stopping = true;
     if (role->script)
-        script_stop(role->script, 0);
+        script_group_stop(role->script, 0);
+    else if (role->is_settling)
+        command_checkpoint_hurry(role->checkpoint);
     else
         role_end(role, false, reason);
 }
@@ -424,18 +532,25 @@ static void on_stream(void *context, const struct child_stream *stream)
     close(stream->fd);
 }
 
+static void on_checkpoint(void *context, const struct child_message *message)
+{
+    const struct command_role *role = context;
+    command_checkpoint_take(role->checkpoint, message);
+}
+
 /* ---- Begin and end --------------------------------------------------------------------------- */
 
 static int role_open(struct command_role *role, struct error *error)
 {
-    const struct control_callbacks callbacks = {.on_stream = on_stream, .on_stop = on_stop};
+    const struct control_callbacks callbacks = {
+        .on_stream = on_stream, .on_checkpoint = on_checkpoint, .on_stop = on_stop};
     if (loop_open(&clock_system, &role->loop, error) < 0 ||
         control_open(role->loop, role->work->control_fd, &callbacks, role, &role->control, error) <
             0)
         return -1;
     role->run_timer = loop_timer_new(role->loop, begin_run, role);
     role->arena = arena_new(0);
-    return 0;
+    return command_checkpoint_open(role->loop, role->work, role, &role->checkpoint, error);
 }
 
 static void role_close(struct command_role *role)
@@ -443,7 +558,8 @@ static void role_close(struct command_role *role)
     LIST_EACH(&role->launched, node)
     launched_free(LIST_ITEM(node, struct launched, node));
     crew_free(role->crew);
-    script_free(role->script);
+    script_group_free(role->script);
+    command_checkpoint_free(role->checkpoint);
     loop_timer_free(role->run_timer);
     arena_free(role->arena);
     control_free(role->control);

@@ -305,6 +305,9 @@ static inline void message_take(struct work_job *job, struct process *process,
             text_copy(message->done.message, process->message, sizeof process->message, &error));
         return;
     case CHILD_CONFIG:
+    case CHILD_CHECKPOINTS:
+    case CHILD_KEPT:
+    case CHILD_WANTED:
     case CHILD_STREAM:
     case CHILD_PEER:
     case CHILD_STOP:

@@ -39,6 +39,20 @@ await browse({ url, folder }, async ({ page, seen, until, look, step }) => {
   await page.click("a:has-text('Newest jobs')");
   await until((wanted) => document.querySelector(".jobs tbody .name")?.textContent === wanted, `many-${count - 1}`);
 
+  // Searched for by the market, among all of them; what is asked for stands in the address.
+  await page.fill("input[name=search]", "MANY-7");
+  await until(() => document.querySelector(".jobs tbody .name")?.textContent === "many-799");
+  await page.fill("input[name=search]", "any-10");
+  await until(() => document.querySelectorAll(".jobs tbody .name").length === 21);
+  seen.found = await names();
+  await page.reload();
+  await until(() => document.querySelectorAll(".jobs tbody .name").length === 21);
+  await page.fill("input[name=search]", "<b>nobody</b>");
+  await page.waitForSelector("text=No job has “<b>nobody</b>” in its name.");
+  await look("jobs-none-found");
+  await page.fill("input[name=search]", "");
+  await until((wanted) => document.querySelector(".jobs tbody .name")?.textContent === wanted, `many-${count - 1}`);
+
   // It is live: a job that is submitted elsewhere comes to the top.
   const big = await step("big");
   await until(() => document.querySelector(".jobs tbody .name")?.textContent === "big");

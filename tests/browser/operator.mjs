@@ -77,6 +77,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await page.waitForSelector(`${row("ada")} button:has-text('Freeze')`);
 
   // Settings: wrong numbers beside their fields, the market's word, and what was typed over a reload and a restart.
+  seen.range = await page.locator(".field:has(input[name=fee_basis_points])").textContent();
   await page.fill("input[name=fee_basis_points]", "much");
   await change();
   await beside("fee_basis_points", "A number like");

@@ -50,6 +50,7 @@ def test_a_thousand_jobs_and_hundreds_of_leases(tmp_path):
         market.stop()
     assert set(seen["jobs"]) == {f"many-{number}" for number in range(JOBS)}
     assert seen["pages"] == (JOBS + 24) // 25 and "many-0" in seen["oldest"]
+    assert sorted(seen["found"]) == sorted(f"many-{number}" for number in (10, *range(100, 110), *range(1000, JOBS)))
     assert seen["workerRows"] < 100 and seen["billRows"] < 100, "all rows are in the document"
     assert seen["cuts"] < 5, seen["cuts"]
     assert set(seen["billed"]) == {lease["machine_name"] for lease in leases}

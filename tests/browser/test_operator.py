@@ -14,6 +14,11 @@ def test_the_operator_freezes_invites_and_sets(tmp_path):
         operator = market.operator_token()
         code = market.post("/v1/account/page-codes", {}, operator).json
         before = market.get("/v1/settings", operator).json
+        # What the page shows beside the fields is what the market takes.
+        settings = market.get("/openapi.json").json["components"]["schemas"]["Settings"]["properties"]
+        for name, limits in settings.items():
+            for outside in (limits["minimum"] - 1, limits["maximum"] + 1):
+                assert market.call("PUT", "/v1/settings", {name: outside}, operator).status == 400, (name, outside)
         with Walk("operator.mjs", code["url"], screens(tmp_path)) as walk:
             walk.expect("frozen")
             walk.answer(market.get("/v1/account", ada).json["frozen"])
@@ -33,6 +38,7 @@ def test_the_operator_freezes_invites_and_sets(tmp_path):
     assert seen["reason"] == HTML and seen["frozenAt"] == HTML and free == ""
     assert any("sum of all accounts0.00" in figure for figure in seen["audit"])
     assert seen["copied"] == seen["invite"] and invited.status == 201
+    assert "From 0 to 5." in seen["range"]
     assert seen["askedWrong"] == 0 and seen["typed"] == "2.25"
     assert len(seen["asked"]) == 2 and seen["asked"][0].endswith("→ 2.25")
     assert after == {**before, "fee_basis_points": 225, "grant_microcredits": 12_500_000}

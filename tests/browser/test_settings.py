@@ -1,8 +1,12 @@
 """The settings in a real browser: password, sessions, tokens and the end of an account, with a restart between."""
+import time
+
 from browsing import Walk, assert_clean, screens
 from serving import Market, audit
 from test_shell import free_port
 
+MONTH_MS = 30 * 86_400_000
+SLOW_MS = 60_000  # an answer tells the market's time as of when it was sent
 HTML = "<script>alert(1)</script><b>x</b>"
 
 
@@ -12,6 +16,7 @@ def test_password_tokens_sessions_and_the_end(tmp_path):
         first = market.sign_up("ada")
         code = market.post("/v1/account/page-codes", {}, first).json
         other = None
+        begun_ms = time.time() * 1000
 
         def sign_in():
             answer = market.post("/v1/sessions", {"name": "ada", "password": "a first long password", "cookie": False})
@@ -35,6 +40,9 @@ def test_password_tokens_sessions_and_the_end(tmp_path):
     assert seen["endedByButton"] == "401" and seen["endedByPassword"] == "401"
     assert seen["postsWrong"] == 0 and seen["typed"] == HTML and seen["tokenName"] == HTML
     assert seen["token"].startswith("souk_account_") and seen["copied"] == seen["token"]
+    lasts_ms = seen["expires_ms"] - begun_ms
+    assert isinstance(seen["expires_ms"], int) and MONTH_MS - SLOW_MS < lasts_ms < MONTH_MS + time.time() * 1000 - begun_ms
+    assert seen["ends"] == "in 30 days" and "day ago" not in seen["used"] and "days ago" not in seen["used"], seen["used"]
     assert seen["works"] == 200 and seen["refused"] == 401 and not seen["shownAgain"]
     assert gone == [] and refused == 401
     assert_clean(seen)

@@ -1,9 +1,11 @@
 """The wizard "Train a model" in a real browser: real lenders train what it submits."""
 import pathlib
+import subprocess
 
 import pytest
 
 from browsing import Walk, assert_clean, free_port, screens
+from serving import PROGRAM
 from training import running, wait_for
 
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
@@ -37,6 +39,15 @@ def test_a_built_in_model_is_trained_through_the_wizard(tmp_path):
     assert seen["slots"] == 9 and seen["cost"].endswith("credits")
     assert seen["costAfterRestart"] == "2"
     assert "model: logistic" in seen["file"] and "name: clothes" in seen["file"]
+    # Only what was chosen, and what is no default; and it is a job file.
+    assert not any(word in seen["file"] for word in ("sync:", "seed:", "shards:", "start:", "num_nodes:", "runtime:")), seen["file"]
+    (tmp_path / "job.yaml").write_text(seen["file"])
+    validated = subprocess.run([PROGRAM, "job", "validate", tmp_path / "job.yaml"], capture_output=True, text=True)
+    assert validated.returncode == 0, validated.stderr
+    # What is held is for five minutes, what is expected for one of them; a slot's price is told apart from machines'.
+    cost, _, lasts = seen["expected"].partition(" ")
+    assert abs(float(cost) - float(seen["held"]) / 5) <= 0.02 * float(seen["held"]) and "for 1 min" in lasts
+    assert ("reference speed" in seen["apart"]) == (seen["cost"] != f"{seen['held']} credits")
     assert float(seen["held"]) > 0 and seen["draftAfter"] == ""
     assert [job["id"] for job in jobs] == [seen["job"]], "two clicks are one job"
     assert jobs[0]["state"] == "succeeded" and jobs[0]["test_accuracy"] > 0.5

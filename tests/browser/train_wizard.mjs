@@ -55,6 +55,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.fill("input[name=cpus]", "0.1");
   await page.fill("input[name=memory]", "0.2");
   await page.fill("input[name=longest]", "5m");
+  await page.fill("input[name=expected]", "1m");
   await page.click("label.way:has(input[value=cheapest])");
   await page.fill("input[name=before]", "2020-01-01T10:00");
   await page.waitForSelector(".field:has(input[name=before]) [role=alert]");
@@ -89,6 +90,8 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.waitForSelector(".note:has-text('are free now')");
   seen.file = await page.locator("pre").textContent();
   seen.held = await page.locator(".figure:has-text('held') strong").textContent();
+  seen.expected = await page.locator(".figure:has-text('expected cost') dd").textContent();
+  seen.apart = await page.locator("p.after").textContent();
   await look("train-check");
   await page.dblclick("button:has-text('Submit the job')");
   await until(() => /^#\/jobs\/\d+/.test(location.hash));

@@ -1,7 +1,10 @@
-/* Passes a number around all ranks, each adding one, as often as told; prints what came back. */
+/* Passes a number around all ranks, each adding one, as often as told; prints what came back. The rank that RING_DIES
+ * names is killed in lap 3, once: it leaves a folder that says so. */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int main(int argc, char **argv)
@@ -11,7 +14,11 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const char *dies = getenv("RING_DIES");
+    const int dying = dies ? (int)strtol(dies, NULL, 10) : -1;
     for (int lap = 0; lap < laps; lap++) {
+        if (lap == 3 && rank == dying && mkdir("died", 0755) == 0)
+            raise(SIGKILL);
         if (rank > 0)
             MPI_Recv(&number, 1, MPI_INT, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         number++;

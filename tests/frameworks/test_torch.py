@@ -42,6 +42,29 @@ def test_ranks_train_one_model(place):
     assert_trained(place, 60)
 
 
+def test_who_comes_later_trains_too(place):
+    """An elastic job begins anew with one more; four ranks average what three did."""
+    waits = SCRIPT.replace("for step in range(STEPS):", """if size == 3:
+    STEPS = 10 ** 9
+for step in range(STEPS):""")
+    process = place.start(waits, {**JOB, "num_nodes": "3..4", "envs": {"STEPS": "60"}})
+    wait_for("some steps", lambda: place.market.get("/v1/jobs", place.token).json["items"]
+             and "step 50 of 3 ranks" in place.log(0))
+    place.lend("fourth")
+    out, err = process.communicate(timeout=HUNG_S)
+    assert process.returncode == 0, (out, err, [place.log(rank) for rank in range(4)])
+    weights = {re.search(r"weights (\S+)", place.log(rank))[1] for rank in range(4)}
+    assert len(weights) == 1 and "step 59 of 4 ranks" in place.log(0), [place.log(rank) for rank in range(4)]
+
+
+def test_several_processes_of_each_rank_train_one_model(place):
+    done = place.run(SCRIPT, {**JOB, "num_nodes": 2, "torch": {"processes": 2}, "envs": {"STEPS": "60"}})
+    said = [place.log(rank) for rank in range(2)]
+    assert done.returncode == 0, (done.out, done.err, said)
+    weights = re.findall(r"rank \d: weights (\S+)", "".join(said))
+    assert len(weights) == 4 and len(set(weights)) == 1 and "step 59 of 4 ranks" in said[0], said
+
+
 def test_a_lost_rank_is_named_and_the_others_train_on_with_its_successor(place):
     place.lend("fourth")
     process = place.start(SCRIPT, {**JOB, "envs": {"STEPS": "400"}})

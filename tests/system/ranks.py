@@ -10,17 +10,21 @@ from training import Lender, wait_for
 class Place:
     """A market with lenders whose machines permit job networks."""
 
-    def __init__(self, folder, names):
+    def __init__(self, folder, names, market_options=()):
         self.folder, self.lenders, self.dead = folder, {}, []
-        self.market = Market(folder / "market")
-        self.lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
+        self.market = Market(folder / "market", *market_options)
+        # Of all at one address the first gets the first credits.
+        self.token, self.lender_token = self.market.sign_up("borrower"), self.market.sign_up("lender")
         for name in names:
             self.lend(name)
 
     def lend(self, name):
-        self.lenders[name] = Lender(self.market, self.lender_token, self.folder / name, name,
-                                    options=("--network", "job"))
+        self.lenders[name] = Lender(self.market, self.lender_token, self.folder / name, name, **self.lender_of(name))
         wait_for(name, lambda: name in self.online())
+
+    def lender_of(self, name):
+        """How it lends; `within`: words that start its program elsewhere."""
+        return {"options": ("--network", "job")}
 
     def online(self):
         return [m["name"] for m in self.market.get("/v1/machines", self.token).json["items"] if m["state"] == "online"]

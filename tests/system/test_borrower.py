@@ -1,6 +1,6 @@
 """Leases get a job's files from who submits it, where that one can be reached, and from the market otherwise.
 
-covers cli/source.c, server/borrower.c, server/handle_source.c, peer/tenancy_source.c
+covers client/source.c, server/borrower.c, server/handle_source.c, peer/tenancy_source.c
 """
 import os
 import re

@@ -1,8 +1,8 @@
 """The client's commands against a market that answers by script.
 
-covers cli/client.c, cli/connect.c, cli/follow.c, cli/job_view.c, cli/upload.c
+covers client/client.c, client/artifact.c, cli/connect.c, client/follow.c, cli/job_view.c, client/upload.c
 covers cli/command_account.c, cli/command_market.c, cli/command_fetch.c, cli/command_submit.c
-covers cli/command_transfer.c, cli/tensorboard.c
+covers cli/command_transfer.c, client/tensorboard.c
 """
 import gzip
 import json

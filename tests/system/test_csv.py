@@ -1,6 +1,6 @@
 """Files of the borrower's own, trained on lent machines.
 
-covers cli/upload_table.c, worker/worker_main.c
+covers client/upload_table.c, worker/worker_main.c
 """
 import gzip
 import json

@@ -1,7 +1,7 @@
 """What ranks print, read from the lenders' machines without the market between.
 
-covers peer/log_server.c, peer/tenancy_direct.c, server/direct.c, server/handle_direct.c, cli/direct.c, cli/rank_log.c,
-cli/run_follow.c, cli/follow.c
+covers peer/log_server.c, peer/tenancy_direct.c, server/direct.c, server/handle_direct.c, client/direct.c, cli/rank_log.c,
+cli/run_follow.c, client/follow.c
 """
 import os
 import pathlib

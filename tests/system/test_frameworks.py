@@ -1,6 +1,6 @@
 """Frameworks' runtimes: each rank finds the others as its framework expects, with nothing but Python.
 
-covers worker/command_environment.c, worker/command_files.c, worker/launcher_main.c, worker/crew.c, worker/crew_lead.c, worker/crew_follow.c, worker/line_link.c, worker/script.c
+covers worker/command_environment.c, worker/command_files.c, worker/launcher_main.c, worker/crew.c, worker/crew_lead.c, worker/crew_follow.c, worker/line_link.c, worker/script.c, worker/script_group.c
 """
 import os
 
@@ -74,6 +74,23 @@ def test_a_script_for_torchrun_meets_its_other_ranks(place):
     assert done.returncode == 0, (done.out, done.err, [place.log(rank) for rank in range(3)])
     for rank in range(3):
         assert "met 0@10.77.0.1 1@10.77.0.2 2@10.77.0.3 restart 0\n" in place.log(rank)
+
+
+def test_a_rank_of_several_processes_counts_them_all(place):
+    script = TORCH.replace('env["GROUP_RANK"] == env["ROLE_RANK"] == env["RANK"] and env["LOCAL_RANK"] == "0"',
+                           'int(env["GROUP_RANK"]) * 2 + int(env["LOCAL_RANK"]) == rank')
+    script += """
+if rank == 2 and env["TORCHELASTIC_RESTART_COUNT"] == "0":
+    sys.exit(4)
+if env["TORCHELASTIC_RESTART_COUNT"] == "0":
+    time.sleep(600)
+"""
+    done = place.run(script, {"runtime": "torch", "num_nodes": 2, "torch": {"processes": 2}, "max_restarts": 1})
+    said = [place.log(rank) for rank in range(2)]
+    assert done.returncode == 0, (done.out, done.err, said)
+    met = "met 0@10.77.0.1 1@10.77.0.1 2@10.77.0.2 3@10.77.0.2 restart 1\n"
+    assert all(log.count(met) == 2 for log in said), said
+    assert ": exit status 4; all start anew, 1 of 1\n" in said[0], said
 
 
 @pytest.mark.parametrize("servers, met", [(0, "met worker-0 worker-1 worker-2\n"), (1, "met chief-0 ps-0 worker-0\n")])

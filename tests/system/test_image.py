@@ -1,6 +1,6 @@
 """Jobs that bring an OCI image, and images that mean harm.
 
-covers peer/tenancy_image.c, worker/image_main.c, cli/upload.c, sandbox/launch_root.c
+covers peer/tenancy_image.c, worker/image_main.c, client/upload.c, sandbox/launch_root.c
 """
 import io
 import os

@@ -3,7 +3,7 @@
 Data are parts of the real ones in SOUK_DATA, few enough for seconds; what each job must reach is
 what a model that learnt nothing cannot.
 
-covers runtime/job_data.c, cli/upload_table.c, worker/worker_main.c
+covers runtime/job_data.c, client/upload_table.c, worker/worker_main.c
 """
 import gzip
 import itertools
@@ -46,6 +46,12 @@ def souk(place, *arguments, **options):
     return subprocess.run([PROGRAM, *arguments, "--server", market.url, "--config-dir", str(folder / "config")],
                           capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
                           env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"}, **options)
+
+
+def weight_of(place, machine):
+    """What its cores are worth, in thousandths: each was measured by itself, and a new one counts as one core at most."""
+    market, token, _ = place
+    return min(1000, market.get(f"/v1/machines/{machine}", token).json["probe"]["speed_weight_milli"])
 
 
 def train(place, name, **fields):
@@ -149,9 +155,10 @@ def test_a_network_of_ones_own_over_each_input(place):
     assert shapes["conv1.weight"] == [8, 1, 3, 3] and job["test_accuracy"] > 0.8, job
     assert job["spec"]["train"]["model"] == "layers"
     # Of the 1350 records that train, as much as the cores are worth.
-    ranks = {lease["rank"]: lease["cores_milli"] for lease in job["leases"] if lease["role"] == "worker"}
-    records = 1350 * ranks[0] // sum(ranks.values())
-    assert sorted(ranks.values()) == [400, 500]
+    workers = {lease["rank"]: lease for lease in job["leases"] if lease["role"] == "worker"}
+    assert sorted(lease["cores_milli"] for lease in workers.values()) == [400, 500]
+    worth = {rank: lease["cores_milli"] * weight_of(place, lease["machine"]) // 1000 for rank, lease in workers.items()}
+    records = 1350 * worth[0] // sum(worth.values())
     assert f"rank=0 records={records} " in souk(place, "job", "logs", str(job["id"])).stdout
 
     clicks = some_lines(DATA / "ctr" / "criteo_train.tsv.gz", place[2] / "ads.tsv", 0, 3000)

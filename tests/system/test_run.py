@@ -1,6 +1,6 @@
 """souk run and runtime command: a program of the borrower's own, on every machine it leases.
 
-covers cli/command_run.c, cli/submit.c, cli/upload.c, worker/role_command.c, server/tick.c
+covers cli/command_run.c, cli/submit.c, client/submission.c, client/upload.c, worker/role_command.c, server/tick.c
 """
 import json
 import os

@@ -3,7 +3,7 @@ that comes back late is not listened to any more.
 
 A job is resumed from what another left, on another number of workers.
 
-covers server/checkpoints.c, server/holdings_replace.c, worker/role_server.c, exchange/server_member.c, cli/upload.c
+covers server/checkpoints.c, server/holdings_replace.c, worker/role_server.c, exchange/server_member.c, client/upload.c
 """
 import contextlib
 import json

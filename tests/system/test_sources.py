@@ -1,6 +1,6 @@
 """Data and files that lie elsewhere: web servers, S3, HDFS.
 
-covers cli/bring.c, source/remote_s3.c, source/remote_hdfs.c, source/remote_folder.c
+covers client/bring.c, source/remote_s3.c, source/remote_hdfs.c, source/remote_folder.c
 """
 import hashlib
 import io

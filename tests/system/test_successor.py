@@ -109,6 +109,42 @@ def souk(market, token, folder, *arguments):
                           env={**os.environ, "SOUK_TOKEN": token})
 
 
+def test_an_own_program_whose_only_machine_dies_waits_for_another(place, tmp_path):
+    market, token, lenders, add, _ = place
+    add("only")
+    (tmp_path / "job.yaml").write_text("""\
+name: alone
+resources: {cpus: 0.1, memory: 0.1}
+run: echo up; sleep 600
+market: {max_run_time: 900s}
+""")
+    submitted = souk(market, token, tmp_path, "job", "submit", "-y", "--detach", str(tmp_path / "job.yaml"))
+    assert submitted.returncode == 0, submitted
+    job = market.get("/v1/jobs", token).json["items"][0]["id"]
+    wait_for("its rank to run", lambda: [lease["state"] for lease in workers(market, token, job)] == ["running"], HUNG_S)
+    lenders["only"].die()
+    wait_for("the loss to be told", lambda: job_of(market, token, job)["reason"].startswith(
+        "rank 0 is gone and has no successor yet: "), HUNG_S)
+    told = job_of(market, token, job)
+    assert told["state"] == "running" and [lease["outcome"] for lease in told["leases"]] == ["lost"], told
+    for verb in ("explain", "show"):
+        said = souk(market, token, tmp_path, "job", verb, str(job))
+        assert "rank 0 is gone and has no successor yet: no other machine has room for it" in said.stdout, said
+    add("other")
+    wait_for("a successor that runs", lambda: any(
+        lease["machine_name"] == "other" and lease["state"] == "running"
+        for lease in workers(market, token, job)), HUNG_S)
+    assert job_of(market, token, job)["reason"] == ""
+    assert souk(market, token, tmp_path, "job", "cancel", "-y", str(job)).returncode == 0
+    wait_for("its end", lambda: job_of(market, token, job)["state"] == "cancelled", HUNG_S)
+    assert_books(market, token, job)
+    lenders["only"].start()  # and clears what its former self left
+    wait_for("the lender's return", lambda: "only" in online(market, token), HUNG_S)
+    market.stop()
+    status, text = audit(market.folder)
+    assert status == 0, text
+
+
 def test_a_machine_is_taken_back_a_job_gets_more_time_and_a_worker_is_let_go(place, tmp_path):
     market, token, _, add, lender_token = place
     for name in ("first", "second", "third"):

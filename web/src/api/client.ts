@@ -1,4 +1,5 @@
 // The REST API, typed by its OpenAPI file: a path, a parameter or a body that is not there does not compile.
+import { heardAt } from "../core/clock";
 import { repeatable, type components, type paths } from "./schema";
 import { Problem, problemOf, Unreachable } from "./problem";
 
@@ -99,6 +100,7 @@ async function once(method: Method, address: string, call: Loose): Promise<unkno
     if (call.signal?.aborted) throw failure;
     throw new Unreachable();
   }
+  heardAt(Date.parse(response.headers.get("Date") ?? ""));
   if (response.status === 304) return known?.body;
   if (!response.ok) throw problemOf(response, text);
   const body: unknown = text ? JSON.parse(text) : undefined;

@@ -1,18 +1,30 @@
-// The market's clock, as its events show it: this computer's may be wrong. The least delayed of them says most.
+// The market's clock, as its answers and events show it: this computer's may be wrong. The least delayed of them says
+// most. Between them the browser's own count of milliseconds goes on, which nobody sets.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { hear } from "./live";
 
-let ahead_ms = -Infinity; // of this computer's clock; none heard yet: taken for right
+const AGAIN_MS = 15_000;
+const SHOWN_MS = 1000; // a difference that can be seen
+const SET_BACK_MS = 60_000; // no answer is so late: the market's clock itself was set
 
-function heardAt(market_ms: number[]): void {
-  ahead_ms = Math.max(ahead_ms, ...market_ms.map((at_ms) => at_ms - Date.now()));
+let ahead_ms = -Infinity; // of the browser's count; none heard yet: this computer's clock is taken for right
+
+export const marketNow = () => (ahead_ms > -Infinity ? Math.round(performance.now() + ahead_ms) : Date.now());
+
+// The quarter of a minute, for "3 min ago".
+export const now = signal(Date.now());
+setInterval(() => (now.value = marketNow()), AGAIN_MS);
+
+export function heardAt(market_ms: number): void {
+  const found_ms = market_ms - performance.now();
+  if (!Number.isFinite(found_ms) || (found_ms <= ahead_ms && found_ms > ahead_ms - SET_BACK_MS)) return;
+  ahead_ms = found_ms;
+  if (Math.abs(now.peek() - marketNow()) > AGAIN_MS + SHOWN_MS) now.value = marketNow();
 }
 
-hear("state", (events) => heardAt(events.map((event) => event.at_ms)));
-hear("heartbeat", (events) => heardAt(events.map((event) => event.heard_ms)));
-
-export const marketNow = () => Date.now() + (ahead_ms > -Infinity ? ahead_ms : 0);
+hear("state", (events) => events.forEach((event) => heardAt(event.at_ms)));
+hear("heartbeat", (events) => events.forEach((event) => heardAt(event.heard_ms)));
 
 const second = signal(0);
 let shown = 0;

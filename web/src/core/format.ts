@@ -89,7 +89,7 @@ export function timeShort(at_ms: number): string {
 }
 
 // Today the time alone.
-export function timeSoon(at_ms: number, now_ms = Date.now()): string {
+export function timeSoon(at_ms: number, now_ms: number): string {
   return new Date(at_ms).toDateString() === new Date(now_ms).toDateString() ? clock.format(at_ms) : moment.format(at_ms);
 }
 
@@ -102,7 +102,7 @@ export function date(at_ms: number): string {
 }
 
 // "3 min. ago", "in 2 hr."
-export function relative(at_ms: number, now_ms = Date.now()): string {
+export function relative(at_ms: number, now_ms: number): string {
   const seconds = Math.round((at_ms - now_ms) / 1000);
   const size = Math.abs(seconds);
   if (size < 60) return ago.format(seconds, "second");

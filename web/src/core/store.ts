@@ -1,5 +1,5 @@
 // What several screens show: the account, this market, machines, jobs. All of it is read from the API and kept fresh.
-import { computed, signal } from "@preact/signals";
+import { computed } from "@preact/signals";
 import { all, get, type Schemas } from "../api/client";
 import { resource, resourceOf } from "./resource";
 
@@ -36,9 +36,5 @@ export const news = resource(
 
 // What amounts are called here: credits, or karma in a market without money.
 export const unit = computed(() => server.data.value?.economy ?? "credits");
-
-// The minute, for "3 min ago".
-export const now = signal(Date.now());
-setInterval(() => (now.value = Date.now()), 15_000);
 
 export const hasEnded = (job: Job) => ["succeeded", "failed", "cancelled"].includes(job.state);

@@ -1,4 +1,5 @@
 // A machine's state as a badge, with when its offer opens or what comes after its leases.
+import { now } from "../core/clock";
 import { timeSoon } from "../core/format";
 import { machineState } from "../core/machine";
 import type { Machine } from "../core/store";
@@ -11,7 +12,7 @@ export function MachineState({ machine }: { machine: Machine }) {
   const after = isShut && name === "busy" ? market.then(common.states[machine.offer_state === "paused" ? "paused" : "closed"]!) : "";
   // A pause by its owner's word, or an offer that opens by itself.
   const until_ms = machine.paused_until_ms || (isShut ? machine.offer_state_until_ms : 0);
-  const until = until_ms > 0 && machine.state === "online" ? market.until(timeSoon(until_ms)) : "";
+  const until = until_ms > 0 && machine.state === "online" ? market.until(timeSoon(until_ms, now.value)) : "";
   return (
     <>
       <State state={name} label={common.states[name]} />

@@ -16,7 +16,7 @@ export interface Earned {
 
 // What was paid to this account in the last hour: exact, from the ledger.
 async function readEarned(): Promise<Earned> {
-  const now_ms = Date.now();
+  const now_ms = marketNow();
   const paid: Entry[] = [];
   let cursor: string | undefined;
   let oldest_ms = now_ms;

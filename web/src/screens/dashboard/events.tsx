@@ -1,9 +1,10 @@
 // The last things that happened to this account's jobs, machines and credits, newest first.
+import { now } from "../../core/clock";
 import { entryWords, isMatched } from "../../core/entry";
 import { credits, relative, time } from "../../core/format";
 import { useResource } from "../../core/resource";
 import { link } from "../../core/router";
-import { jobs, news, now, unit, type Entry, type Job, type Machine } from "../../core/store";
+import { jobs, news, unit, type Entry, type Job, type Machine } from "../../core/store";
 import { dashboard as words } from "../../text/en";
 import { Icon, type IconName } from "../../ui/icon";
 import { Card, Empty } from "../../ui/parts";

@@ -1,8 +1,8 @@
 // Why a job is still waiting, in the market's words and numbers.
 import { get, type Schemas } from "../../api/client";
+import { now } from "../../core/clock";
 import { relative, timeShort } from "../../core/format";
 import { resourceOf, useResource } from "../../core/resource";
-import { now } from "../../core/store";
 import { jobs as words } from "../../text/en";
 import { Card, Note, ProblemNote, Skeleton } from "../../ui/parts";
 

@@ -10,7 +10,7 @@ import { hear, type Events } from "../../core/live";
 export const STRIP_SLOTS = 120;
 export const SLOT_MS = 1000;
 const TOLD_MS = 500;
-const TAIL_MAX = 512;
+const TAIL_MAX = 128;
 const LANES_MAX = 1024;
 
 type Metric = Events["metric"];

@@ -1,9 +1,10 @@
 // Adding a machine: one command with a one-time code, and the page notices when the machine arrives.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, post } from "../../api/client";
+import { now } from "../../core/clock";
 import { timeShort } from "../../core/format";
 import { link } from "../../core/router";
-import { now, type Machine } from "../../core/store";
+import { type Machine } from "../../core/store";
 import { lend as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Copy } from "../../ui/copy";
@@ -12,16 +13,13 @@ import { Card, Note, ProblemNote } from "../../ui/parts";
 interface Made {
   command: string;
   expires_ms: number; // by the market's clock
-  made_ms: number; // by the browser's
 }
-
-const CODE_MS = 15 * 60_000; // a code's life: a browser whose clock is ahead does not call a new one old
 
 // As `souk machines add` prints it.
 async function lendCommand(): Promise<Made> {
   const [server, made] = await Promise.all([get("/v1/server"), post("/v1/machines/codes")]);
   const pin = server.url.startsWith("https://") ? ` --fingerprint ${made.fingerprint}` : "";
-  return { command: `souk lend --server ${server.url}${pin} --code ${made.code}`, expires_ms: made.expires_ms, made_ms: Date.now() };
+  return { command: `souk lend --server ${server.url}${pin} --code ${made.code}`, expires_ms: made.expires_ms };
 }
 
 interface CommandProps {
@@ -43,7 +41,7 @@ function Command({ made, machines, onAgain }: CommandProps) {
         <Button icon="plus" onClick={onAgain}>{words.another}</Button>
       </>
     );
-  if (now.value > Math.max(made.expires_ms, made.made_ms + CODE_MS))
+  if (now.value > made.expires_ms)
     return (
       <>
         <Note tone="warn">{words.expired}</Note>

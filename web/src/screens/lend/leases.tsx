@@ -1,8 +1,9 @@
 // What runs on the machine now. How its training goes is the borrower's business.
 import { post } from "../../api/client";
+import { marketNow, now } from "../../core/clock";
 import { bytes, cores, creditsShort, duration, number } from "../../core/format";
 import { useResource } from "../../core/resource";
-import { now, unit, type Machine } from "../../core/store";
+import { unit, type Machine } from "../../core/store";
 import { common, lend as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { ask } from "../../ui/dialog";
@@ -35,7 +36,7 @@ const columns = (): readonly Column<Lease>[] => [
   { name: "takes", head: words.leases.takes, cell: (lease) => `${cores(lease.cores_milli)}, ${bytes(lease.ram_bytes)}` },
   { name: "cpu", head: words.leases.cpu, isRight: true, cell: used },
   { name: "memory", head: words.leases.memory, isRight: true, cell: (lease) => bytes(lease.memory_peak_bytes) },
-  { name: "since", head: words.leases.since, isRight: true, cell: (lease) => duration(Math.max(0, Math.max(now.value, Date.now()) - lease.started_ms)) },
+  { name: "since", head: words.leases.since, isRight: true, cell: (lease) => duration(Math.max(0, Math.max(now.value, marketNow()) - lease.started_ms)) },
   { name: "earned", head: unit.value, isRight: true, cell: (lease) => creditsShort(lease.earned_microcredits) },
   { name: "end", head: words.leases.end, isRight: true, cell: (lease) => <Button kind="link" onClick={() => end(lease)}>{words.end}</Button> },
 ];

@@ -1,5 +1,6 @@
 // The owner's word reaches the machine at once; what it then does comes back as its state, with when a pause ends.
 import { post } from "../../api/client";
+import { marketNow, now } from "../../core/clock";
 import { timeSoon } from "../../core/format";
 import { myMachines, type Machine } from "../../core/store";
 import { lend as words } from "../../text/en";
@@ -17,8 +18,8 @@ async function reread(machine: Machine): Promise<void> {
 
 async function pause(machine: Machine, until: { for_ms: number } | { until_ms: number } | undefined): Promise<void> {
   await post("/v1/machines/{id}/pause", { path: { id: machine.id }, body: until ?? {} });
-  const end_ms = until && ("for_ms" in until ? Date.now() + until.for_ms : until.until_ms);
-  tell(end_ms ? words.pausedUntil(machine.name, timeSoon(end_ms)) : words.paused(machine.name));
+  const end_ms = until && ("for_ms" in until ? marketNow() + until.for_ms : until.until_ms);
+  tell(end_ms ? words.pausedUntil(machine.name, timeSoon(end_ms, marketNow())) : words.paused(machine.name));
   await reread(machine);
 }
 
@@ -38,13 +39,13 @@ export function Pause({ machine, isWhole = false }: { machine: Machine; isWhole?
     );
   if (machine.yield === "paused_remotely")
     return <Button icon="play" onClick={() => resume(machine)}>{words.resume}</Button>;
-  const now = <Button icon="pause" onClick={() => pause(machine, undefined)}>{words.pause}</Button>;
-  if (!isWhole) return now;
+  const atOnce = <Button icon="pause" onClick={() => pause(machine, undefined)}>{words.pause}</Button>;
+  if (!isWhole) return atOnce;
   return (
     <div class="row" role="group" aria-label={words.pauseGroup}>
-      {now}
+      {atOnce}
       <Button onClick={() => pause(machine, { for_ms: HOUR_MS })}>{words.pauseHour}</Button>
-      <Button onClick={() => pause(machine, { until_ms: tomorrow_ms(Date.now()) })}>{words.pauseTomorrow}</Button>
+      <Button onClick={() => pause(machine, { until_ms: tomorrow_ms(marketNow()) })}>{words.pauseTomorrow}</Button>
     </div>
   );
 }
@@ -53,6 +54,6 @@ export function Pause({ machine, isWhole = false }: { machine: Machine; isWhole?
 export function PauseNote({ machine }: { machine: Machine }) {
   const by = words.pausedBy[machine.yield];
   if (machine.state !== "online" || !by) return null;
-  const until = machine.paused_until_ms ? words.untilThen(timeSoon(machine.paused_until_ms)) : "";
+  const until = machine.paused_until_ms ? words.untilThen(timeSoon(machine.paused_until_ms, now.value)) : "";
   return <Note>{by(until)}</Note>;
 }

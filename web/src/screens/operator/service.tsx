@@ -1,6 +1,7 @@
 // How the market's own program is: whether it takes changes, and what it has and uses.
 import { metricsOf, readPlain } from "../../api/plain";
 import { Problem } from "../../api/problem";
+import { marketNow } from "../../core/clock";
 import { useAgain } from "../../core/fresh";
 import { bytes, duration, number } from "../../core/format";
 import { resource } from "../../core/resource";
@@ -35,7 +36,7 @@ function Gauges({ metrics }: { metrics: Service["metrics"] }) {
       {of("disk_free_bytes") < DISK_LOW_BYTES && <Note tone="warn">{words.diskLow(bytes(of("disk_free_bytes")))}</Note>}
       {of("failed_commits_total") > 0 && <Note tone="warn">{words.failedCommits(number(of("failed_commits_total")))}</Note>}
       <Figures>
-        <Figure label={words.uptime} value={duration(Date.now() - of("start_time_seconds") * 1000)} />
+        <Figure label={words.uptime} value={duration(marketNow() - of("start_time_seconds") * 1000)} />
         <Figure label={words.eventLog} value={number(of("event_sequence"))} note={words.eventsSince(number(of("events_total")))} />
         <Figure label={words.store} value={bytes(of("store_bytes"))} note={words.diskFree(bytes(of("disk_free_bytes")))} />
         <Figure label={words.blobs} value={bytes(of("blob_bytes"))} note={words.blobsNote} />

@@ -1,6 +1,7 @@
 // The market's settings in the units people think in. Only what was changed is sent, after a question that names it.
 import { useState } from "preact/hooks";
 import { get, put, type Schemas } from "../../api/client";
+import { settingLimits } from "../../api/schema";
 import { fieldProblem, Problem } from "../../api/problem";
 import { scaledOf } from "../../core/amount";
 import { useDraft, useSubmit } from "../../core/form";
@@ -25,19 +26,6 @@ const groups: Record<keyof typeof words.groups, Partial<Record<Name, Unit>>> = {
   dormant: { dormant_ms: "days", dormant_step_ms: "days", dormant_basis_points: "percent" },
   times: { silence_ms: "seconds", lost_ms: "seconds", start_ms: "seconds", grace_ms: "seconds", slot_offset_ms: "hours" },
 };
-// As the market takes them, in what the API counts in.
-const DAY_MS = 86_400_000;
-const CREDITS_MAX = 9_007_199_254_000_000; // what the page counts exactly; the market takes more
-const share = [0, 10_000] as const;
-const amount = [0, CREDITS_MAX] as const;
-const wait = [100, DAY_MS] as const;
-const silence = [DAY_MS, 36_600 * DAY_MS] as const;
-const limits: Record<Name, readonly [number, number]> = {
-  fee_basis_points: [0, 500], withheld_basis_points: share, karma_guarantee_basis_points: share, dormant_basis_points: share,
-  grant_microcredits: amount, grant_earned_microcredits: amount, grant_daily_microcredits: amount, proving_microcredits: amount,
-  dormant_ms: silence, dormant_step_ms: silence,
-  silence_ms: wait, lost_ms: wait, start_ms: wait, grace_ms: wait, slot_offset_ms: [-14 * 3_600_000, 14 * 3_600_000],
-};
 const groupNames = Object.keys(groups) as (keyof typeof groups)[];
 const fieldsOf = (group: keyof typeof groups) => Object.entries(groups[group]) as [Name, Unit][];
 const units = Object.fromEntries(groupNames.flatMap(fieldsOf)) as Record<Name, Unit>;
@@ -55,12 +43,16 @@ function changesOf(known: Settings, typed: Typed): Name[] {
   return names.filter((name) => typed[name] !== undefined && typed[name].trim() !== shown(known, name));
 }
 
+function rangeOf(name: Name): string {
+  const [least, most] = settingLimits[name].map((limit) => Math.trunc((limit / scales[units[name]]) * 100) / 100);
+  return units[name] === "credits" ? words.atLeast(String(least)) : words.outside(String(least), String(most));
+}
+
 function wrongOf(name: Name, typed: string): string {
   const value = scaledOf(typed, scales[units[name]]);
   if (value === null) return words.numberWrong;
-  const [least, most] = limits[name];
-  const said = (limit: number) => String(limit / scales[units[name]]);
-  return value < least || value > most ? words.outside(said(least), said(most)) : "";
+  const [least, most] = settingLimits[name];
+  return value < least || value > most ? rangeOf(name) : "";
 }
 
 // The market's words begin with the setting's name, in a sentence or before a colon.
@@ -104,7 +96,7 @@ function Form({ known }: { known: Settings }) {
           <h3>{words.groups[group]}</h3>
           <div class="together">
             {fieldsOf(group).map(([name]) => (isHere(name) && (
-              <Field key={name} label={labelOf(name)} hint={words.hints[name]} error={(isChecked && wrong(name)) || refusalOf(problem, name)}
+              <Field key={name} label={labelOf(name)} hint={[words.hints[name], rangeOf(name)].filter(Boolean).join(". ")} error={(isChecked && wrong(name)) || refusalOf(problem, name)}
                 value={typed[name] ?? shown(known, name)} onValue={(text) => setTyped((before) => ({ ...before, [name]: text }))}
                 native={{ name, inputMode: "decimal", autocomplete: "off" }} />
             )))}

@@ -1,8 +1,8 @@
 // Where the account is signed in; any other session can be ended from here.
 import { remove } from "../../api/client";
+import { now } from "../../core/clock";
 import { relative, time } from "../../core/format";
 import { useResource } from "../../core/resource";
-import { now } from "../../core/store";
 import { settings as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Card, ProblemNote, Skeleton, State } from "../../ui/parts";

@@ -2,10 +2,10 @@
 import { useRef, useState } from "preact/hooks";
 import { post, remove, type Schemas } from "../../api/client";
 import { fieldProblem } from "../../api/problem";
+import { marketNow, now } from "../../core/clock";
 import { useDraft, useSubmit } from "../../core/form";
 import { date, relative } from "../../core/format";
 import { useResource } from "../../core/resource";
-import { now } from "../../core/store";
 import { settings as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Copy } from "../../ui/copy";
@@ -78,7 +78,7 @@ function Make({ onMade }: { onMade: (made: Schemas["TokenCreated"]) => void }) {
   const asked = useRef({ key: "", at_ms: 0 }); // tried again it is the same token, with the same end
   const make = async (key: string) => {
     const { name, scopes: chosen, span } = typed;
-    if (asked.current.key !== key) asked.current = { key, at_ms: Date.now() };
+    if (asked.current.key !== key) asked.current = { key, at_ms: marketNow() };
     const expires = spans[span] ? { expires_ms: asked.current.at_ms + spans[span] } : {};
     onMade(await post("/v1/tokens", { key, body: { name: name.trim(), scopes: chosen, ...expires } }));
     clear();

@@ -1,4 +1,5 @@
 // "Train again with changes": the wizard filled from a job that was submitted.
+import { marketNow } from "../../core/clock";
 import { durationOf } from "../jobs/progress";
 import { emptyDraft, groups, isOffered, localMinute, ofRuntime, readBy, type Draft, type Group, type Input, type Json, type Layer, type Sent } from "./draft";
 
@@ -25,8 +26,8 @@ const amount = (value: unknown): [string, boolean] => [text(value).replace(/\+$/
 
 function startOf(words: string): Pick<Draft, "start" | "before"> {
   const [, way, when = ""] = /^(by|cheapest before) (.*)$/.exec(words) ?? [];
-  const at_ms = /^\d{4}-/.test(when) ? Date.parse(when) : Date.now() + durationOf(when);
-  const isPast = !(at_ms > Date.now());
+  const at_ms = /^\d{4}-/.test(when) ? Date.parse(when) : marketNow() + durationOf(when);
+  const isPast = !(at_ms > marketNow());
   return { start: way === "by" ? "by" : way ? "cheapest" : "now", before: isPast || !way ? emptyDraft().before : localMinute(at_ms) };
 }
 

@@ -1,4 +1,5 @@
 // What is typed in the wizard, and the job file it makes. Everything typed stays text: the market says what is wrong with it.
+import { marketNow } from "../../core/clock";
 import type { Schemas } from "../../api/client";
 import { train as texts } from "../../text/en";
 
@@ -14,7 +15,7 @@ export interface Layer {
 
 export interface Input {
   name: string;
-  split: "train" | "test" | "files" | "image" | "all";
+  split: "train" | "test" | "files" | "image" | "wheels" | "all";
   manifest: string;
   records: number;
 }
@@ -107,7 +108,7 @@ export function emptyDraft(): Draft {
     workers: "1", workersMost: "", cpus: "0.25", canHaveMoreCpus: true, memory: "0.25", canHaveMoreMemory: true,
     disk: "1", gpus: "", policy: "auto", servers: "1", hasReplica: false,
     longest: "1h", expected: "", cost: "",
-    start: "now", before: localMinute(Date.now() + DAY_MS), more: {}, rest: {}, key: "", keyOf: "",
+    start: "now", before: localMinute(marketNow() + DAY_MS), more: {}, rest: {}, key: "", keyOf: "",
   };
 }
 

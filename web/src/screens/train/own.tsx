@@ -4,6 +4,7 @@ import { postPlain } from "../../api/client";
 import { Problem } from "../../api/problem";
 import { forgetToo } from "../../core/form";
 import { bytes, number } from "../../core/format";
+import { server } from "../../core/store";
 import { train } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field } from "../../ui/field";
@@ -23,6 +24,10 @@ const LOOK_BYTES = 256 << 10;
 // What was chosen last: its bytes cannot be kept over a reload, and what opens a store must not be.
 const chosen = signal<Packed | null>(null);
 const secrets = signal<Record<string, string>>({});
+
+// What the market reads at most, once it has said so.
+const bytesMax = () => server.data.value?.import_bytes_max ?? Infinity;
+const mostWords = () => (server.data.value ? words.most(bytes(bytesMax())) : "");
 
 export function forgetData(): void {
   dataSender.stop();
@@ -106,6 +111,8 @@ export function OwnFiles(props: StepProps) {
   const size = known?.bytes.size ?? draft.raw?.bytes ?? 0;
   const choose = (picked: Picked[], folder: string) => void dataSender.send(async (signal) => {
     const packed = pack(picked, folder);
+    const most = bytesMax();
+    if (packed.bytes.size > most) throw new Error(words.tooLarge(bytes(packed.bytes.size), bytes(most)));
     const look = await lookAt(packed, signal);
     chosen.value = packed;
     const { "train.label": label = "", ...more } = props.now().more;
@@ -116,7 +123,7 @@ export function OwnFiles(props: StepProps) {
   return (
     <Card>
       {isPeer && <p class="faint">{words.testHint}</p>}
-      <Drop label={isPeer ? words.test : words.file} words={words.drop} choose={words.choose} chooseFolder={words.chooseFolder} hint={words.fileHint}
+      <Drop label={isPeer ? words.test : words.file} words={words.drop} choose={words.choose} chooseFolder={words.chooseFolder} hint={`${words.fileHint} ${mostWords()}`}
         isDisabled={dataSender.isBusy.value} onPicked={choose} onFailure={(failure) => { dataSender.problem.value = failure; }}
         error={problem || (isHere || isSent(draft) ? "" : lacking === "is missing" ? words.noFile : lacking)} />
       {isHere && <p><strong>{words.chosen(draft.file.slice(0, 100), bytes(size))}</strong></p>}
@@ -143,7 +150,7 @@ export function AtAddress(props: StepProps) {
   const isKnown = /^(https?|s3|hdfs):\/\/./.test(url);
   return (
     <Card>
-      <Field label={words.url} hint={words.urlHint} value={draft.url} native={{ name: "url", autocomplete: "off", inputMode: "url" }}
+      <Field label={words.url} hint={`${words.urlHint} ${mostWords()}`} value={draft.url} native={{ name: "url", autocomplete: "off", inputMode: "url" }}
         error={problem || (url && !isKnown ? words.noScheme : isSent(draft) ? "" : wrong("train.data"))} onValue={(next) => change({ url: next })} />
       {asked && (
         <form class="secrets" autocomplete="off" onSubmit={(event) => event.preventDefault()}>

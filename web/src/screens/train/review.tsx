@@ -1,6 +1,7 @@
 // The last step: what is wrong and where, what it costs, the job file; and the submission, once.
 import { newKey, post, type Schemas } from "../../api/client";
 import { Problem } from "../../api/problem";
+import { now } from "../../core/clock";
 import { useSubmit } from "../../core/form";
 import { creditsShort, duration, relative, timeShort } from "../../core/format";
 import { go, link } from "../../core/router";
@@ -13,7 +14,7 @@ import { tell } from "../../ui/toast";
 import type { Check } from "./checking";
 import { stepOf, type Draft, type Json, type Mistake } from "./draft";
 import type { StepProps } from "./index";
-import { waitedFor } from "./slots";
+import { placedApart, waitedFor } from "./slots";
 
 const words = train.check;
 
@@ -42,16 +43,21 @@ function Quote({ check, draft }: { check: Check; draft: Draft }) {
   const { quote, held_microcredits } = check;
   if (!quote) return null;
   const waited = waitedFor(check, draft);
+  const isSaid = quote.expected_run_ms < quote.max_run_ms; // a job of which no likely run is said may take all of its longest
   const isDear = held_microcredits > quote.available_microcredits;
   return (
     <Card title={words.quote}>
       <Figures>
-        <Figure label={words.held} value={creditsShort(held_microcredits)} unit={unit.value} />
-        <Figure label={words.expected} value={creditsShort(quote.expected_microcredits)} unit={unit.value} />
-        <Figure label={words.hourly} value={creditsShort(quote.placed_hourly_microcredits || quote.wish_hourly_microcredits)} unit={unit.value} />
+        <Figure label={words.held} value={creditsShort(held_microcredits)} unit={unit.value} note={words.heldNote(duration(quote.max_run_ms))} />
+        <Figure label={words.expected} value={isSaid ? creditsShort(quote.expected_microcredits) : "–"} unit={isSaid ? unit.value : undefined}
+          note={isSaid ? words.expectedNote(duration(quote.expected_run_ms)) : words.noExpected} />
+        <Figure label={words.hourly} unit={unit.value} note={quote.can_start ? words.hourlyPlaced : words.hourlyWish}
+          value={creditsShort(quote.can_start ? quote.placed_hourly_microcredits : quote.wish_hourly_microcredits)} />
         <Figure label={words.available} value={creditsShort(quote.available_microcredits)} unit={unit.value} />
       </Figures>
-      <p class="faint after">{words.run(duration(quote.max_run_ms), duration(quote.expected_run_ms))}</p>
+      <p class="faint after">
+        {words.run} {placedApart(check) && words.placed(creditsShort(quote.wish_microcredits), creditsShort(held_microcredits), unit.value)}
+      </p>
       {isDear && <Note tone="warn">{words.tooDear(unit.value)}</Note>}
       {waited && <Note>{words.cheapest(timeShort(waited.start_ms), creditsShort(waited.wish_microcredits), unit.value)}</Note>}
       {waited && !quote.is_lacking ? null : quote.can_start ? (
@@ -59,7 +65,7 @@ function Quote({ check, draft }: { check: Check; draft: Draft }) {
       ) : (
         <Note tone={quote.is_lacking ? "warn" : "plain"}>
           {words.cannotStart(quote.reason)} {quote.nearest && words.nearest(quote.nearest)}{" "}
-          {quote.expected_start_ms > 0 && words.expectedStart(relative(quote.expected_start_ms))}
+          {quote.expected_start_ms > 0 && words.expectedStart(relative(quote.expected_start_ms, now.value))}
         </Note>
       )}
     </Card>

@@ -3,7 +3,7 @@ import { creditsShort, timeShort } from "../../core/format";
 import { useResource } from "../../core/resource";
 import { prices, unit } from "../../core/store";
 import { train } from "../../text/en";
-import { Bar, Card, Skeleton, State } from "../../ui/parts";
+import { Bar, Card, Note, Skeleton, State } from "../../ui/parts";
 import type { Check } from "./checking";
 import type { Draft } from "./draft";
 
@@ -27,10 +27,15 @@ export function waitedFor(check: Check, draft: Draft): Slot | null {
   return found && found.state !== "running" ? found : null;
 }
 
+// The machines that would be taken cost something else than what was asked for: faster, larger, dearer.
+export const placedApart = ({ quote, held_microcredits }: Check) => quote !== null && held_microcredits !== quote.wish_microcredits;
+
 export function Slots({ check, draft }: { check: Check | undefined; draft: Draft }) {
   const { data: now } = useResource(prices);
   const slots = check?.slots;
   const isIn = (slot: Slot) => isBefore(slot, draft);
+  const quote = check?.quote;
+  const likely = quote && quote.expected_run_ms < quote.max_run_ms ? quote.expected_run_ms / quote.max_run_ms : null;
   const most = Math.max(1, ...(slots ?? []).map((slot) => slot.wish_microcredits));
   const cheapest = cheapestOf((slots ?? []).filter(isIn));
   const core = (slot: Slot) => now?.slots.find((each) => each.slot === slot.slot)?.core_hour_microcredits;
@@ -53,6 +58,7 @@ export function Slots({ check, draft }: { check: Check | undefined; draft: Draft
                 <Bar share={slot.wish_microcredits / most} label={words.bar(cost, unit.value)} />
                 <span class="right">
                   <strong>{cost}</strong> {unit.value}
+                  {likely !== null && <small class="faint">{words.likely(creditsShort(slot.wish_microcredits * likely))}</small>}
                   {hour !== null && hour !== undefined && <small class="faint">{words.slotCore} {creditsShort(hour)}</small>}
                 </span>
               </li>
@@ -60,6 +66,7 @@ export function Slots({ check, draft }: { check: Check | undefined; draft: Draft
           })}
         </ul>
       )}
+      {check && placedApart(check) && <Note>{words.placed(creditsShort(check.held_microcredits), unit.value)}</Note>}
     </Card>
   );
 }

@@ -13,6 +13,8 @@ export const jobs = {
   command: "Command",
   amountsIn: (unit: string) => `amounts in ${unit}`,
   filter: "State",
+  search: "Name",
+  noneNamed: (name: string) => `No job has “${name}” in its name.`,
   all: "all",
   older: "Older jobs",
   newest: "Newest jobs",

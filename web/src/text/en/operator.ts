@@ -106,6 +106,7 @@ export const operator = {
   } as Partial<Record<string, string>>,
   labelled: (label: string, unit: string) => (unit ? `${label} (${unit})` : label),
   numberWrong: "A number like 2.5, not finer than the market counts.",
+  atLeast: (least: string) => `From ${least}.`,
   outside: (least: string, most: string) => `From ${least} to ${most}.`,
   change: "Change",
   unchange: "Undo",

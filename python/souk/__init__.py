@@ -1,0 +1,11 @@
+"""Jobs on a Souk market, from Python (docs/sdk.md)."""
+from .aio import AsyncClient
+from .client import Client, Event, validate
+from .errors import (Conflict, Corrupt, Exhausted, Invalid, JobFailed, NotFound, Refused, SoukError,
+                     Stopped, TimedOut, Unavailable)
+from .library import library_version
+from .task import Task
+
+__all__ = ["AsyncClient", "Client", "Conflict", "Corrupt", "Event", "Exhausted", "Invalid", "JobFailed",
+           "NotFound", "Refused", "SoukError", "Stopped", "Task", "TimedOut", "Unavailable",
+           "library_version", "validate"]

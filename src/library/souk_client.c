@@ -1,0 +1,221 @@
+/* Connecting, and what is asked of a market in one request. */
+#include "base/memory.h"
+#include "base/options.h"
+#include "client/api.h"
+#include "library/handle.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Where the market is ----------------------------------------------------------------------
+ */
+
+/* The options of every command: their file may name any of them. */
+struct settings {
+    bool json, is_wide, quiet, no_color;
+    const char *config_dir, *token, *fingerprint;
+    struct option_list servers;
+};
+
+static const struct option setting_options[] = {
+    {"json", OPTION_FLAG, offsetof(struct settings, json)},
+    {"wide", OPTION_FLAG, offsetof(struct settings, is_wide)},
+    {"quiet", OPTION_FLAG, offsetof(struct settings, quiet)},
+    {"no_color", OPTION_FLAG, offsetof(struct settings, no_color), .environment = "NO_COLOR"},
+    {"server", OPTION_LIST, offsetof(struct settings, servers), "URL"},
+    {"fingerprint", OPTION_TEXT, offsetof(struct settings, fingerprint), "HEX"},
+    {"token", OPTION_TEXT, offsetof(struct settings, token), "TOKEN", .is_secret = true},
+    {"config_dir", OPTION_PATH, offsetof(struct settings, config_dir), "DIR"},
+};
+
+static const struct command library_command = {.name = "library"};
+static const struct command *const library_commands[] = {&library_command, NULL};
+static const struct program library_program = {
+    .name = "souk",
+    .common = setting_options,
+    .common_count = sizeof(setting_options) / sizeof(*setting_options),
+    .commands = library_commands,
+    .has_others = true,
+};
+
+static int read_settings(struct arena *arena, const struct option_sources *sources,
+                         struct settings *out, struct error *error)
+{
+    bool wants_help;
+    int none = 0;
+    *out = (struct settings){0};
+    return options_parse(arena, &library_program, &library_command, sources, out, &none,
+                         &wants_help, error);
+}
+
+/* The same without the environment. No home, no files. */
+static int read_files(struct arena *arena, const char *config_dir, struct settings *out,
+                      struct error *error)
+{
+    static char *const nothing[] = {NULL};
+    struct option_sources sources = {.environment = nothing, .config_dir = config_dir};
+    struct error absent;
+    *out = (struct settings){0};
+    if (!config_dir &&
+        options_directory(arena, OPTION_DIRECTORY_CONFIG, NULL, &sources.config_dir, &absent) < 0)
+        return 0;
+    return read_settings(arena, &sources, out, error);
+}
+
+static struct text without_slash(struct text url)
+{
+    while (url.size && url.data[url.size - 1] == '/')
+        url.size--;
+    return url;
+}
+
+static bool has_server(const struct settings *settings, const char *server)
+{
+    for (size_t i = 0; i < settings->servers.count; i++)
+        if (text_equal(without_slash(text_of(settings->servers.items[i])),
+                       without_slash(text_of(server))))
+            return true;
+    return false;
+}
+
+static bool is_equal(const char *left, const char *right)
+{
+    return left == right || (left && right && !strcmp(left, right));
+}
+
+/* A token or a key that is not told. The files' is for the files' market, the environment's for the
+ * one it names; where it names none, for whichever is told. */
+static const char *choose(const char *found, const char *of_files, const struct settings *all,
+                          const struct settings *files, const char *server)
+{
+    if (is_equal(found, of_files))
+        return has_server(files, server) ? found : NULL;
+    const char *named = getenv("SOUK_SERVER"); /* NOLINT(concurrency-mt-unsafe): nobody sets it */
+    return !named || !named[0] || has_server(all, server) ? found : NULL;
+}
+
+/* What is told wins over the environment, that over the files; no market gets another's token. */
+static int find_market(struct arena *arena, const struct souk_connect_options *wanted,
+                       struct client_options *out, struct error *error)
+{
+    struct settings all, files;
+    const struct option_sources sources = {.config_dir = wanted->config_dir};
+    *out = (struct client_options){wanted->server, wanted->token, wanted->fingerprint};
+    if (wanted->server && wanted->token && wanted->fingerprint)
+        return 0;
+    if (read_settings(arena, &sources, &all, error) < 0 ||
+        read_files(arena, wanted->config_dir ? wanted->config_dir : all.config_dir, &files, error) <
+            0)
+        return -1;
+    if (!out->server)
+        out->server = all.servers.count ? all.servers.items[0] : NULL;
+    if (!out->server)
+        return error_set(error, ERROR_INVALID,
+                         "no market is known; name one, set SOUK_SERVER, or run: souk account open "
+                         "--server URL --name NAME");
+    if (!out->token)
+        out->token = choose(all.token, files.token, &all, &files, out->server);
+    if (!out->fingerprint)
+        out->fingerprint = choose(all.fingerprint, files.fingerprint, &all, &files, out->server);
+    return 0;
+}
+
+int souk_client_connect(const struct souk_connect_options *options, struct souk_client **out_client,
+                        struct souk_error *out_error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct souk_connect_options wanted;
+    struct client_options found;
+    struct error error;
+    handle_options(&wanted, sizeof(wanted), options);
+    if (find_market(arena, &wanted, &found, &error) < 0)
+        return handle_fail(out_error, &error);
+    AUTO(client) struct client *client = NULL;
+    struct client_answer answer = {0};
+    if (client_open(&found, &client, &error) < 0)
+        return handle_fail(out_error, &error);
+    if (client_get(client, arena, found.token ? "/v1/account" : "/v1/server", &answer, &error) < 0)
+        return handle_fail_request(out_error, &error, client);
+    struct souk_client *made = memory_zeroed(1, sizeof(*made));
+    pthread_mutex_init(&made->mutex, NULL);
+    made->client = TAKE(client);
+    *out_client = made;
+    return 0;
+}
+
+void souk_client_free(struct souk_client *client)
+{
+    if (!client)
+        return;
+    client_free(client->client);
+    pthread_mutex_destroy(&client->mutex);
+    free(client);
+}
+
+const char *souk_client_server(const struct souk_client *client)
+{
+    return client_server(client->client);
+}
+
+/* ---- Requests ---------------------------------------------------------------------------------
+ */
+
+static int ask(struct souk_client *client, bool is_post, const char *path, char **out_json,
+               struct souk_error *out_error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct client_answer answer = {0};
+    struct error error;
+    pthread_mutex_lock(&client->mutex);
+    int result = is_post
+                     ? client_post(client->client, arena, path, (struct text){0}, &answer, &error)
+                     : client_get(client->client, arena, path, &answer, &error);
+    if (result < 0)
+        handle_fill_request(out_error, &error, client->client);
+    pthread_mutex_unlock(&client->mutex);
+    if (result == 0 && out_json)
+        *out_json = handle_text(answer.json);
+    return result;
+}
+
+int souk_client_get(struct souk_client *client, const char *path, char **out_json,
+                    struct souk_error *error)
+{
+    if (!path || !text_starts_with(text_of(path), TEXT("/v1/")))
+        return handle_fail_with(error, SOUK_INVALID, "the path must begin with /v1/");
+    return ask(client, false, path, out_json, error);
+}
+
+int souk_client_job(struct souk_client *client, uint64_t job, char **out_json,
+                    struct souk_error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    return ask(client, false, arena_format(arena, "/v1/jobs/%" PRIu64, job), out_json, error);
+}
+
+int souk_client_cancel(struct souk_client *client, uint64_t job, char **out_json,
+                       struct souk_error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    return ask(client, true, arena_format(arena, "/v1/jobs/%" PRIu64 "/cancel", job), out_json,
+               error);
+}
+
+int souk_client_jobs(struct souk_client *client, size_t count_max, char **out_json,
+                     struct souk_error *out_error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct json_array jobs;
+    struct text json;
+    struct error error;
+    pthread_mutex_lock(&client->mutex);
+    const int result = client_list(client->client, arena, "/v1/jobs", &api_job_page_schema,
+                                   count_max, &jobs, &json, &error);
+    if (result < 0)
+        handle_fill_request(out_error, &error, client->client);
+    pthread_mutex_unlock(&client->mutex);
+    if (result == 0)
+        *out_json = handle_text(json);
+    return result;
+}

@@ -1,0 +1,281 @@
+"""libsouk and the Python package over it, on a real market with a lender.
+
+covers library/handle.c, library/souk_client.c, library/souk_follow.c, library/souk_job.c
+"""
+import asyncio
+import contextlib
+import http.server
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from conftest import ROOT
+from serving import HUNG_S, PROGRAM, Market, is_built_with
+from training import Lender, wait_for
+
+LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libsouk.so.0"
+if is_built_with("libasan") or is_built_with("libtsan"):
+    pytest.skip("a sanitizer has to be loaded before Python itself", allow_module_level=True)
+os.environ["SOUK_LIBRARY"] = str(LIBRARY)
+sys.path.insert(0, str(ROOT / "python"))
+
+import souk as sdk  # noqa: E402
+
+HELLO = """\
+name: hello
+num_nodes: 1
+resources: {cpus: 0.1, memory: 0.1}
+run: |
+  for i in 1 2 3; do echo line $i; done
+  echo 42 > $SOUK_OUTPUT_DIR/answer.txt
+"""
+ENDLESS = HELLO.replace("name: hello", "name: endless").replace("for i in", "sleep 3600\n  for i in")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sdk")
+    market = Market(folder / "market")
+    lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
+    lender = Lender(market, lender_token, folder / "lender", "heron")
+    try:
+        wait_for("a machine", lambda: any(m["state"] == "online" and m["name"] == "heron"
+                                          for m in market.get("/v1/machines", token).json["items"]))
+        yield market, token
+    finally:
+        lender.stop()
+        market.stop()
+
+
+@pytest.fixture
+def client(place, tmp_path):
+    market, token = place
+    with sdk.Client(market.url, token, config_dir=tmp_path) as made:
+        yield made
+
+
+def environment(place, folder):
+    market, token = place
+    return {"PATH": os.environ["PATH"], "HOME": str(folder), "SOUK_SERVER": market.url, "SOUK_TOKEN": token,
+            "SOUK_LIBRARY": str(LIBRARY), "LD_LIBRARY_PATH": str(LIBRARY.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def test_only_what_the_headers_declare_can_be_seen():
+    declared = set()
+    for header in (ROOT / "include" / "souk").glob("*.h"):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
+        text = re.sub(r"^\s*#.*$", "", text, flags=re.M)
+        statements = [statement for statement in text.split(";") if "typedef" not in statement]
+        declared |= {name for statement in statements for name in re.findall(r"\b(souk_\w+)\(", statement)}
+    listed = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
+    assert {line.split()[-1] for line in listed.splitlines()} == declared
+    dynamic = subprocess.run(["readelf", "-d", LIBRARY], capture_output=True, text=True, check=True).stdout
+    assert "soname: [libsouk.so.0]" in dynamic
+
+
+def test_the_example_in_c_runs_a_job(place, tmp_path):
+    (tmp_path / "job.yaml").write_text(HELLO)
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include", "-o", tmp_path / "submit",
+                    ROOT / "examples" / "submit.c", LIBRARY], check=True)
+    done = subprocess.run([tmp_path / "submit", "job.yaml"], cwd=tmp_path, env=environment(place, tmp_path),
+                          capture_output=True, text=True, timeout=HUNG_S)
+    assert done.returncode == 0, done
+    assert "line 1\n" in done.stdout and "line 3\n" in done.stdout and ": succeeded" in done.stdout
+    (answer,) = (tmp_path / "result").iterdir()
+    assert answer.read_text() == "42\n" and answer.name in done.stdout
+
+
+def test_a_task_from_its_file_to_its_result(client, tmp_path, capsys):
+    (tmp_path / "job.yaml").write_text(HELLO)
+    task = sdk.Task.from_yaml(tmp_path / "job.yaml")
+    assert sdk.Task.from_yaml(task.to_yaml()).to_yaml() == task.to_yaml()
+    assert client.quote(task)["max_run_ms"] > 0
+    task.run(client)
+    assert "".join(event.text for event in task.logs() if event.rank == "0") == "line 1\nline 2\nline 3\n"
+    assert task.wait(progress=True)["state"] == "succeeded" == task.state
+    assert f"job {task.id}: succeeded" in capsys.readouterr().err
+    (answer,) = task.result(tmp_path / "result")
+    assert answer.read_text() == "42\n"
+    assert client.jobs(1)[0]["id"] == task.id and client.get("/v1/account")["name"] == "borrower"
+    with pytest.raises(sdk.NotFound):
+        client.fetch(task.id, tmp_path / "result", "no-such-file")
+
+
+def test_a_cancelled_job_is_an_exception_with_the_job(client):
+    task = sdk.Task(ENDLESS).run(client)
+    with pytest.raises(sdk.TimedOut):
+        task.wait(0.01)
+    task.cancel()
+    with pytest.raises(sdk.JobFailed) as caught:
+        task.wait()
+    assert caught.value.job["state"] == "cancelled"
+
+
+def test_coroutines_follow_and_are_cancelled(place, tmp_path):
+    market, token = place
+
+    async def go():
+        async with await sdk.AsyncClient.connect(market.url, token, config_dir=tmp_path) as client:
+            endless = await client.submit(sdk.Task(ENDLESS))
+            waiting = asyncio.create_task(client.wait(endless))
+            first = await client.follow(endless).__anext__()
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert first.kind == "state"
+            await client.cancel(endless)
+            assert (await client.wait(endless))["state"] == "cancelled"
+            job = await client.submit(HELLO)
+            return "".join([event.text async for event in client.logs(job)]), (await client.job(job))["state"]
+
+    told, state = asyncio.run(go())
+    assert told == "line 1\nline 2\nline 3\n" and state == "succeeded"
+
+
+def test_ctrl_c_ends_the_waiting_and_not_the_job(place, client, tmp_path):
+    task = sdk.Task(ENDLESS).run(client)
+    script = (f"import souk\nclient = souk.Client()\nprint('waiting', flush=True)\n"
+              f"try:\n    client.wait({task.id})\nexcept KeyboardInterrupt:\n    print('interrupted')\n")
+    waiting = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
+                               env={**environment(place, tmp_path), "PYTHONPATH": str(ROOT / "python")})
+    assert waiting.stdout.readline() == "waiting\n"
+    waiting.send_signal(signal.SIGINT)
+    assert "interrupted" in waiting.communicate(timeout=HUNG_S)[0] or waiting.returncode == -signal.SIGINT
+    assert task.state not in ("cancelled", "failed")
+    task.cancel()
+
+
+def test_what_is_wrong_is_said_with_its_place_and_the_markets_words(place, client, tmp_path):
+    market, token = place
+    with pytest.raises(sdk.Invalid) as caught:
+        sdk.Task.from_yaml("name: x\nnum_nodes: many\nrun: echo\n")
+    assert (caught.value.line, caught.value.column) == (2, 12) and "num_nodes" in str(caught.value)
+    with pytest.raises(sdk.Refused) as caught:
+        sdk.Client(market.url, "wrong-token", config_dir=tmp_path)
+    assert caught.value.status == 401 and caught.value.problem["status"] == 401
+    with pytest.raises(sdk.NotFound) as caught:
+        client.job(999999)
+    assert caught.value.status == 404 and caught.value.problem["code"] == "not_found"
+    with socket.socket() as closed, pytest.raises(sdk.Unavailable) as caught:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        sdk.Client(f"http://127.0.0.1:{closed.getsockname()[1]}", token, config_dir=tmp_path)
+    assert caught.value.status == 0 and caught.value.problem is None
+    with pytest.raises(sdk.Invalid, match="no market is known"):
+        sdk.Client(config_dir=tmp_path)
+
+
+@contextlib.contextmanager
+def listener(answer=lambda path: (200, {})):
+    """Another market: its URL, and the Authorization of every request that came."""
+    heard = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            heard.append(self.headers["Authorization"])
+            status, body = answer(self.path)
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", heard
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_no_market_is_sent_anothers_token(place, tmp_path, monkeypatch):
+    market, token = place
+    (tmp_path / "config").write_text(f"server = {market.url}\n\n[lend]\ncores = 50%\n")
+    (tmp_path / "secrets").touch(0o600)
+    (tmp_path / "secrets").write_text(f"token = {token}\n")
+
+    def connect(*arguments):
+        with sdk.Client(*arguments, config_dir=tmp_path) as client:
+            return client.server
+
+    for name in ("SOUK_SERVER", "SOUK_TOKEN", "SOUK_FINGERPRINT"):
+        monkeypatch.delenv(name, raising=False)
+    for known in ((), (f"{market.url}/",)):
+        with sdk.Client(*known, config_dir=tmp_path) as client:
+            assert client.get("/v1/account")["name"] == "borrower"
+    with listener() as (url, heard):
+        connect(url)
+        monkeypatch.setenv("SOUK_SERVER", url)
+        assert connect() == url
+        monkeypatch.setenv("SOUK_TOKEN", "of-this")
+        connect()
+        monkeypatch.setenv("SOUK_SERVER", market.url)
+        connect(url)
+        connect(url, "told")
+        monkeypatch.delenv("SOUK_SERVER")
+        connect(url)
+        assert heard == [None, None, "Bearer of-this", None, "Bearer told", "Bearer of-this"]
+
+
+def test_a_log_that_breaks_off_is_asked_for_again_and_is_no_good_end(tmp_path):
+    asked = []
+
+    def answer(path):
+        if not path.startswith("/v1/jobs/7/logs"):
+            return 200, {"id": 7, "name": "x", "state": "succeeded", "leases": [
+                {"id": 1, "role": "worker", "rank": 0}, {"id": 2, "role": "worker", "rank": 1}]}
+        offset = int(path.rpartition("=")[2])
+        if "lease=1" in path:
+            asked.append(offset)
+            if len(asked) <= failures:
+                return 500, {"status": 500, "code": "internal", "title": "broken"}
+        return 200, {"text": "whole\n"[offset:], "next_offset": 6, "is_end": True}
+
+    with listener(answer) as (url, _), sdk.Client(url, "token", config_dir=tmp_path) as client:
+        failures = 3
+        assert sorted((event.rank, event.text) for event in client.logs(7)) == [("0", "whole\n"), ("1", "whole\n")]
+        asked.clear()
+        failures = 1000
+        told = []
+        with pytest.raises(sdk.SoukError, match="the end of the log did not come"):
+            told.extend(event.rank for event in client.logs(7))
+        assert "0" not in told
+
+
+def test_pip_is_ended_with_the_call_that_waits_for_it(place, tmp_path):
+    market, token = place
+
+    async def go():
+        with socket.create_server(("127.0.0.1", 0)) as index:  # it takes calls and says nothing
+            index.setblocking(False)
+            (tmp_path / "requirements.txt").write_text(
+                f"--index-url http://127.0.0.1:{index.getsockname()[1]}\nnothing-there\n")
+            async with await sdk.AsyncClient.connect(market.url, token, config_dir=tmp_path) as client:
+                sending = asyncio.create_task(client.submit(f"{HELLO}requirements: {tmp_path}/requirements.txt\n"))
+                calling = asyncio.create_task(asyncio.get_running_loop().sock_accept(index))
+                await asyncio.wait({sending, calling}, return_when=asyncio.FIRST_COMPLETED)
+                assert not sending.done(), sending.result()
+                with calling.result()[0] as caller:
+                    sending.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await sending
+                    await client.close()  # once the call has ended, and pip before it
+                    while await asyncio.get_running_loop().sock_recv(caller, 65536):
+                        pass
+
+    before = set(pathlib.Path("/var/tmp").glob("souk-wheels-*"))
+    asyncio.run(asyncio.wait_for(go(), HUNG_S))
+    assert not set(pathlib.Path("/var/tmp").glob("souk-wheels-*")) - before
