@@ -165,8 +165,9 @@ void tenancy_tell_child(struct tenancy *tenancy, const struct child_message *mes
     struct error error;
     if (tenancy->control_fd < 0 || tenancy->has_exited)
         return;
-    /* A process that does not read has no use for its lease. One that has closed its socket may have
-     * ended well: how, is told by what it said before and by its exit, which are still to come. */
+    /* A process that does not read has no use for its lease. One that has closed its socket may
+     * have ended well: how, is told by what it said before and by its exit, which are still to
+     * come. */
     if (child_message_send(tenancy->control_fd, message, 0, &error) < 0 &&
         error.code != ERROR_UNAVAILABLE) {
         error_wrap(&error, "the process does not take its messages");
