@@ -6,37 +6,26 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { MBPS = 1000, TYPES_MAX = 8, ROUNDS = 20000 };
+enum { TYPES_MAX = 8, ROUNDS = 20000 };
+
+#define MBPS INT64_C(1000)
 
 /* In ten-thousandths of a dollar. */
 static const struct recommend_type m4_large = {"m4.large", 1250, 450 * MBPS, 0},
                                    m4_2xlarge = {"m4.2xlarge", 5000, 1000 * MBPS, 0},
                                    m4_10xlarge = {"m4.10xlarge", 25000, 10000 * MBPS, 0};
 
-#define M4(mbps)                                                                                   \
-    {                                                                                              \
-        "m4.xlarge", 2500, 0, (mbps)*MBPS                                                          \
-    }
-#define T2(mbps)                                                                                   \
-    {                                                                                              \
-        "t2.xlarge", 2336, 0, (mbps)*MBPS                                                          \
-    }
-#define C4(mbps)                                                                                   \
-    {                                                                                              \
-        "c4.xlarge", 2310, 0, (mbps)*MBPS                                                          \
-    }
-#define C8(mbps)                                                                                   \
-    {                                                                                              \
-        "c4.8xlarge", 18480, 0, (mbps)*MBPS                                                        \
-    }
-#define P2(mbps)                                                                                   \
-    {                                                                                              \
-        "p2.xlarge", 17180, 0, (mbps)*MBPS                                                         \
-    }
-#define G3(mbps)                                                                                   \
-    {                                                                                              \
-        "g3.4xlarge", 16700, 0, (mbps)*MBPS                                                        \
-    }
+static struct recommend_type used(const char *name, int64_t cost, int64_t mbps)
+{
+    return (struct recommend_type){name, cost, 0, mbps * MBPS};
+}
+
+#define M4(mbps) used("m4.xlarge", 2500, mbps)
+#define T2(mbps) used("t2.xlarge", 2336, mbps)
+#define C4(mbps) used("c4.xlarge", 2310, mbps)
+#define C8(mbps) used("c4.8xlarge", 18480, mbps)
+#define P2(mbps) used("p2.xlarge", 17180, mbps)
+#define G3(mbps) used("g3.4xlarge", 16700, mbps)
 
 static const struct recommend_wish six = {.worker_max = 6, .share_milli = RECOMMEND_SHARE_DEFAULT};
 
