@@ -61,14 +61,21 @@ function trainOf(train: Json, inputs: Input[]): Partial<Draft> {
   };
 }
 
+function filesOf(inputs: Input[]): Sent | null {
+  const bytes = inputs.reduce((sum, input) => sum + input.records, 0); // each record of theirs is a byte
+  return inputs.length ? { name: "", by: "", inputs, train: {}, rows: 0, bytes } : null;
+}
+
 function codeOf(spec: Json, resources: Json, inputs: Input[]): Partial<Draft> {
   const { envs, setup, run } = take(spec, "envs", "setup", "run");
-  const size = inputs.reduce((sum, input) => sum + input.records, 0); // each record of theirs is a byte
+  const wheels = inputs.filter(({ split }) => split === "wheels");
+  if (wheels.length) take(resources, "install"); // it goes with them
   return {
     kind: "code", run: text(run), setup: text(setup),
     envs: Object.entries(record(envs)).map(([name, value]) => `${name}=${text(value)}`).join("\n"),
     network: text(take(resources, "network").network),
-    code: inputs.length ? { name: "", by: "", inputs, train: {}, rows: 0, bytes: size } : null,
+    code: filesOf(inputs.filter(({ split }) => split !== "wheels")),
+    wheels: filesOf(wheels),
   };
 }
 

@@ -4,7 +4,8 @@ import { bytes } from "../../core/format";
 import { train } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field, Select } from "../../ui/field";
-import { Card } from "../../ui/parts";
+import { Copy } from "../../ui/copy";
+import { Card, Note } from "../../ui/parts";
 import { commandOf, ofRuntime, type Draft } from "./draft";
 import { Drop, type Picked } from "./drop";
 import type { StepProps } from "./index";
@@ -15,6 +16,8 @@ import { sendCode } from "./upload";
 import { Ways } from "./ways";
 
 const words = train.code;
+const texts = train.wheels;
+const WHEELS_SHOWN = 8;
 
 // The one that is most likely meant: so called, or the only script there is.
 function likelyMain(files: string[]): string {
@@ -38,8 +41,8 @@ function Runtimes({ draft, change, wrong }: StepProps) {
 function Files({ draft, change }: StepProps) {
   const send = (picked: Picked[]) =>
     void codeSender.send(async (signal, onProgress) => {
-      const code = await sendCode(picked, signal, onProgress);
-      change((now: Draft) => ({ code, main: now.main || now.run ? now.main : likelyMain(code.files ?? []) }));
+      const sent = await sendCode(picked, signal, onProgress);
+      change((now: Draft) => ({ ...sent, main: now.main || now.run ? now.main : likelyMain(sent.code?.files ?? []) }));
     });
   return (
     <>
@@ -52,6 +55,33 @@ function Files({ draft, change }: StepProps) {
           <Button kind="link" onClick={() => change({ code: null })}>{words.forget}</Button>
         </p>
       )}
+      <Packages draft={draft} change={change} />
+    </>
+  );
+}
+
+// A browser cannot run pip: who names packages is told how to bring them.
+function Packages({ draft: { code, wheels }, change }: Pick<StepProps, "draft" | "change">) {
+  if (codeSender.isBusy.value) return null;
+  const names = wheels?.files?.slice(0, WHEELS_SHOWN) ?? [];
+  const more = (wheels?.files?.length ?? 0) - names.length;
+  return (
+    <>
+      {wheels && (
+        <div class="wheels" role="status">
+          <p class="row sent">
+            <span>{wheels.name ? texts.sent(wheels.rows, bytes(wheels.bytes)) : texts.sentBefore(bytes(wheels.bytes))}</span>
+            <Button kind="link" onClick={() => change({ wheels: null })}>{texts.forget}</Button>
+          </p>
+          {names.length > 0 && <ul>{names.map((name) => <li key={name}><code>{name}</code></li>)}{more > 0 && <li>{texts.more(more)}</li>}</ul>}
+        </div>
+      )}
+      {code?.hasRequirements && (wheels ? <p class="faint">{texts.notRead}</p> : (
+        <div class="needs">
+          <Note tone="warn">{texts.requirements}</Note>
+          <Copy text={texts.command} label={texts.commandLabel} />
+        </div>
+      ))}
     </>
   );
 }

@@ -29,6 +29,7 @@ export interface Sent {
   rows: number; // 0: it is an earlier job's
   bytes: number;
   files?: string[]; // the first of them, of code
+  hasRequirements?: boolean; // a requirements file of pip is among them
 }
 
 // A file or an archive that the market has as it was sent.
@@ -60,6 +61,7 @@ export interface Draft {
   envs: string; // a line NAME=value each
   network: string;
   code: Sent | null;
+  wheels: Sent | null; // packages that are installed for it
   source: "catalogue" | "upload" | "url" | "peer";
   dataset: string;
   file: string; // that was chosen here
@@ -103,7 +105,7 @@ export function emptyDraft(): Draft {
   return {
     name: "", kind: "model", model: "lenet5", layers: [{ type: "dense", values: {} }], loss: "",
     optimizer: "sgd", rate: "0.01", momentum: "0.9", decay: "0", batch: "32", epochs: "5", accuracy: "",
-    runtime: "command", main: "", run: "", setup: "", envs: "", network: "", code: null,
+    runtime: "command", main: "", run: "", setup: "", envs: "", network: "", code: null, wheels: null,
     source: "catalogue", dataset: "fashion-mnist", file: "", look: null, raw: null, url: "", sha256: "", sent: null, importing: null, peer: "",
     workers: "1", workersMost: "", cpus: "0.25", canHaveMoreCpus: true, memory: "0.25", canHaveMoreMemory: true,
     disk: "1", gpus: "", policy: "auto", servers: "1", hasReplica: false,
@@ -235,7 +237,10 @@ function startOf({ start, before }: Draft): string {
 }
 
 function inputsOf(draft: Draft): Input[] | undefined {
-  if (draft.kind === "code") return draft.code?.inputs;
+  if (draft.kind === "code") {
+    const inputs = [...(draft.code?.inputs ?? []), ...(draft.wheels?.inputs ?? [])];
+    return inputs.length ? inputs : undefined;
+  }
   return isSent(draft) ? draft.sent!.inputs : undefined;
 }
 

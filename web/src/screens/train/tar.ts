@@ -19,17 +19,23 @@ function cut(path: string): { name: Uint8Array; prefix: Uint8Array } {
   throw new Error(words.code.longPath(path.slice(0, 60)));
 }
 
-function header(path: string, file: File): Uint8Array<ArrayBuffer> {
+interface Entry {
+  size: number;
+  lastModified: number;
+  mode: string;
+}
+
+function header(path: string, { size, lastModified, mode }: Entry): Uint8Array<ArrayBuffer> {
   const block = new Uint8Array(BLOCK);
   const { name, prefix } = cut(path);
   const put = (at: number, text: string) => block.set(bytesOf(text), at);
   const octal = (value: number, digits: number) => value.toString(8).padStart(digits, "0");
   block.set(name, 0);
-  put(100, "0000755\0"); // scripts are started by their name, too
+  put(100, `${mode}\0`);
   put(108, "0000000\0");
   put(116, "0000000\0");
-  put(124, `${octal(file.size, 11)}\0`);
-  put(136, `${octal(Math.floor(file.lastModified / 1000), 11)}\0`);
+  put(124, `${octal(size, 11)}\0`);
+  put(136, `${octal(Math.floor(lastModified / 1000), 11)}\0`);
   put(148, "        "); // the sum counts as blanks
   put(156, "0");
   put(257, "ustar\u000000");
@@ -39,9 +45,13 @@ function header(path: string, file: File): Uint8Array<ArrayBuffer> {
   return block;
 }
 
-export function tarOf(picked: Picked[]): Blob {
+// With `isPlain` equal files give equal archives, whenever they were saved.
+export function tarOf(picked: Picked[], isPlain = false): Blob {
   if (picked.length > FILES_MAX) throw new Error(words.code.manyFiles(FILES_MAX));
+  // Scripts are started by their name, too.
+  const entryOf = ({ size, lastModified }: File): Entry =>
+    (isPlain ? { size, lastModified: 0, mode: "0000644" } : { size, lastModified, mode: "0000755" });
   const pieces = picked.flatMap(({ path, file }): BlobPart[] =>
-    [header(path, file), file, new Uint8Array((BLOCK - (file.size % BLOCK)) % BLOCK)]);
+    [header(path, entryOf(file)), file, new Uint8Array((BLOCK - (file.size % BLOCK)) % BLOCK)]);
   return new Blob([...pieces, new Uint8Array(2 * BLOCK)]);
 }

@@ -104,10 +104,10 @@ export const train = {
     more: (runtime: string) => `More about ${runtime}`,
     networks: { none: "none", job: "the job's other machines", open: "those and the public Internet" } as Record<string, string>,
     files: "Files",
-    drop: "Drop an archive (.zip, .tar, .tar.gz, .tar.zst), files or a folder here, or",
+    drop: "Drop an archive (.zip, .tar, .tar.gz, .tar.zst), files, a folder or wheels (.whl) here, or",
     choose: "choose files",
     chooseFolder: "choose a folder",
-    filesHint: "Every machine gets them. A program brings its data among its files.",
+    filesHint: "Every machine gets them. A program brings its data among its files. Wheels are installed before it starts: drop them together, with the code or alone; only those inside a .tar stay files.",
     sent: (name: string, size: string) => `${name} (${size}) is at the market.`,
     sentBefore: (size: string) => `The files of the earlier job (${size}) are at the market.`,
     forget: "Leave them out",
@@ -118,6 +118,21 @@ export const train = {
     large: "That is more than 1 GiB: send it with souk job submit.",
     manyFiles: (most: number) => `More than ${most} files: make an archive of them.`,
     longPath: (path: string) => `The path ${path}… is too long for an archive.`,
+  },
+
+  wheels: {
+    sent: (count: number, size: string) =>
+      `${count === 1 ? "1 package" : `${count} packages`} (${size}) ${count === 1 ? "is" : "are"} at the market. It runs on machines that install what jobs bring.`,
+    sentBefore: (size: string) => `The packages of the earlier job (${size}) are at the market.`,
+    more: (count: number) => `and ${count} more`,
+    forget: "Leave them out",
+    requirements: "The files have a requirements.txt, and nothing is installed by it: that takes pip, which a page cannot run. Fetch the wheels it names on your computer, as below, with a Python 3.11 as most machines have it, and drop them here. Or submit the job with souk job submit, whose field requirements does both.",
+    command: "python3 -m pip download --only-binary=:all: --dest wheels -r requirements.txt",
+    commandLabel: "Fetch the wheels",
+    notRead: "Just these wheels are installed; nobody reads requirements.txt.",
+    odd: (name: string) => `${name} is no wheel: it is called NAME-VERSION-TAGS.whl.`,
+    twice: (name: string) => `${name} is there twice.`,
+    many: (most: number) => `More than ${most} wheels.`,
   },
 
   data: {
