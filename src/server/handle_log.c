@@ -111,16 +111,66 @@ static void write_head(struct json_writer *writer, const struct asked *asked, ui
     json_field_u64(writer, "next_offset", next_offset);
 }
 
+/* Which bytes from the end; size_max 0: those from an offset on are wanted. False: refused. */
+static bool read_span(struct http_request *request, struct logs_span *out)
+{
+    static const char problem[] = "last must be a number of bytes, 1 to 262144, with no offset";
+    const bool has_last = http_request_query(request, "last").data != NULL;
+    const bool has_before = http_request_query(request, "before").data != NULL;
+    if (!read_number(request, "last", problem, &out->size_max) ||
+        !read_number(request, "before", "before must be an offset in bytes", &out->before))
+        return false;
+    if (!has_before || out->before > INT64_MAX)
+        out->before = INT64_MAX;
+    if (has_before && !has_last) {
+        http_reply_problem(request, 400, "invalid", "before goes with last");
+        return false;
+    }
+    const bool is_odd = out->size_max == 0 || out->size_max > LOGS_READ_MAX ||
+                        http_request_query(request, "offset").data != NULL;
+    if (has_last && is_odd)
+        http_reply_problem(request, 400, "invalid", problem);
+    return !has_last || !is_odd;
+}
+
+/* What begins within a line, or a character, begins with the next where there is one. */
+static void begin_at_line(struct buffer *bytes, uint64_t *offset)
+{
+    const uint8_t *end = *offset ? memchr(bytes->data, '\n', bytes->size) : NULL;
+    size_t skip = 0;
+    if (end && end + 1 < bytes->data + bytes->size)
+        skip = (size_t)(end + 1 - bytes->data);
+    else if (*offset)
+        while (skip < bytes->size && (bytes->data[skip] & 0xc0) == 0x80)
+            skip++;
+    buffer_consume(bytes, skip);
+    *offset += skip;
+}
+
+static int read_last(struct server *server, struct asked *asked, const struct logs_span *span,
+                     struct buffer *out, struct error *error)
+{
+    if (logs_read_last(server->logs, asked->lease, span, out, &asked->offset, error) < 0)
+        return -1;
+    if (out->size)
+        begin_at_line(out, &asked->offset);
+    return 0;
+}
+
 void handle_job_logs(struct http_request *request, void *context)
 {
     struct server *server = context;
     struct asked asked;
+    struct logs_span span;
     struct error error;
-    if (!read_asked(server, request, &asked))
+    if (!read_span(request, &span) || !read_asked(server, request, &asked))
         return;
     struct buffer bytes AUTO_BUFFER;
     buffer_init(&bytes, LOGS_READ_MAX);
-    if (logs_read(server->logs, asked.lease, asked.offset, &bytes, &error) < 0) {
+    const int result = span.size_max
+                           ? read_last(server, &asked, &span, &bytes, &error)
+                           : logs_read(server->logs, asked.lease, asked.offset, &bytes, &error);
+    if (result < 0) {
         http_reply_error(request, &error);
         return;
     }
@@ -128,7 +178,7 @@ void handle_job_logs(struct http_request *request, void *context)
     view_answer_begin(&answer);
     write_head(&answer.writer, &asked, asked.offset + bytes.size);
     json_field_text(&answer.writer, "text", buffer_text(&bytes));
-    json_field_bool(&answer.writer, "is_end", !bytes.size && asked.has_ended);
+    json_field_bool(&answer.writer, "is_end", !span.size_max && !bytes.size && asked.has_ended);
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 200);
 }

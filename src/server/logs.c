@@ -291,6 +291,37 @@ void logs_end(struct logs *logs, uint64_t lease)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+static uint64_t part_start(const struct store_value *row)
+{
+    return (uint64_t)row[LOGS_OFFSET].integer;
+}
+
+static uint64_t part_end(const struct store_value *row)
+{
+    return part_start(row) + (uint64_t)row[LOGS_SIZE].integer;
+}
+
+/* What of a part lies between two offsets within it. */
+static int append_part(struct logs *logs, const struct store_value *row, uint64_t from, uint64_t to,
+                       struct buffer *out, struct error *error)
+{
+    struct blob_hash hash;
+    if (row[LOGS_HASH].bytes.size != sizeof(hash.bytes))
+        return error_set(error, ERROR_CORRUPT, "the log's index is damaged");
+    memcpy(hash.bytes, row[LOGS_HASH].bytes.data, sizeof(hash.bytes));
+    struct buffer part AUTO_BUFFER;
+    buffer_init(&part, BLOB_BYTES_MAX);
+    if (blob_store_read(logs->server->blobs, &hash, &part, error) < 0)
+        return -1;
+    const size_t size = (size_t)row[LOGS_SIZE].integer;
+    if (part.size != size && part.size != SALT_SIZE + size)
+        return error_set(error, ERROR_CORRUPT, "a part of the log is damaged");
+    ASSERT(part_start(row) <= from && from <= to && to <= part_end(row));
+    const size_t skip = part.size - size + (size_t)(from - part_start(row));
+    buffer_append(out, part.data + skip, (size_t)(to - from));
+    return 0;
+}
+
 static int read_part(struct logs *logs, uint64_t lease, uint64_t offset, struct buffer *out,
                      struct error *error)
 {
@@ -310,24 +341,11 @@ static int read_part(struct logs *logs, uint64_t lease, uint64_t offset, struct 
     if (!rows.count)
         return 0;
     const struct store_value *row = rows.items[0];
-    const uint64_t start = (uint64_t)row[LOGS_OFFSET].integer;
-    if (offset >= start + (uint64_t)row[LOGS_SIZE].integer)
+    if (offset >= part_end(row))
         return 0;
-    struct blob_hash hash;
-    if (row[LOGS_HASH].bytes.size != sizeof(hash.bytes))
-        return error_set(error, ERROR_CORRUPT, "the log's index is damaged");
-    memcpy(hash.bytes, row[LOGS_HASH].bytes.data, sizeof(hash.bytes));
-    struct buffer part AUTO_BUFFER;
-    buffer_init(&part, BLOB_BYTES_MAX);
-    if (blob_store_read(logs->server->blobs, &hash, &part, error) < 0)
-        return -1;
-    const size_t size = (size_t)row[LOGS_SIZE].integer;
-    if (part.size != size && part.size != SALT_SIZE + size)
-        return error_set(error, ERROR_CORRUPT, "a part of the log is damaged");
-    const size_t skip = part.size - size + (size_t)(offset - start);
-    const size_t left = part.size - skip;
-    buffer_append(out, part.data + skip, left < LOGS_READ_MAX ? left : LOGS_READ_MAX);
-    return 0;
+    const uint64_t left = part_end(row) - offset;
+    return append_part(logs, row, offset, offset + (left < LOGS_READ_MAX ? left : LOGS_READ_MAX),
+                       out, error);
 }
 
 int logs_read(struct logs *logs, uint64_t lease, uint64_t offset, struct buffer *out,
@@ -356,5 +374,74 @@ int logs_look(struct logs *logs, uint64_t lease, uint64_t offset, struct buffer 
         if (*out_is_all)
             return 0;
     }
+    return buffer_check(out, error);
+}
+
+/* ---- From the end ---------------------------------------------------------------------------- */
+
+/* The newest parts on disk that begin before an offset, the newest first. */
+static int find_parts(struct logs *logs, struct arena *arena, uint64_t lease, uint64_t before,
+                      struct query_rows *out_rows, struct error *error)
+{
+    const struct store_filter filters[] = {
+        {"lease", STORE_EQUAL, store_integer((int64_t)lease)},
+        {"offset", STORE_LESS, store_integer((int64_t)before)},
+    };
+    const struct store_query query = {.table = &tables[TABLE_LOGS],
+                                      .filters = filters,
+                                      .filter_count = 2,
+                                      .is_descending = true,
+                                      .limit = LOGS_LOOK_PARTS};
+    return query_all(logs->server, arena, &query, out_rows, error);
+}
+
+/* Of what is on disk, up to `size_max` bytes that end at `before`, or earlier where it ends. */
+static int read_stored_last(struct logs *logs, uint64_t lease, uint64_t before, uint64_t size_max,
+                            struct buffer *out, uint64_t *out_offset, struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct query_rows rows = {0};
+    if (find_parts(logs, arena, lease, before, &rows, error) < 0)
+        return -1;
+    if (!rows.count)
+        return 0;
+    const uint64_t end = part_end(rows.items[0]) < before ? part_end(rows.items[0]) : before;
+    const uint64_t begin = end > size_max ? end - size_max : 0;
+    size_t count = 1;
+    while (count < rows.count && part_start(rows.items[count - 1]) > begin)
+        count++;
+    const uint64_t oldest = part_start(rows.items[count - 1]);
+    *out_offset = oldest > begin ? oldest : begin;
+    for (size_t i = count; i-- > 0;) {
+        const struct store_value *row = rows.items[i];
+        const uint64_t from = part_start(row) > begin ? part_start(row) : begin;
+        const uint64_t to = part_end(row) < end ? part_end(row) : end;
+        if (append_part(logs, row, from, to, out, error) < 0)
+            return -1;
+    }
+    return buffer_check(out, error);
+}
+
+int logs_read_last(struct logs *logs, uint64_t lease, const struct logs_span *span,
+                   struct buffer *out, uint64_t *out_offset, struct error *error)
+{
+    const struct lease_log *log = map_get(&logs->leases, lease);
+    ASSERT(span->size_max <= LOGS_READ_MAX);
+    uint64_t stored_before = span->before, size_left = span->size_max;
+    struct text recent = {0};
+    *out_offset = 0;
+    if (log && log->recent.size && span->before > log->start) {
+        const uint64_t whole = log->recent.size, wanted = span->before - log->start;
+        const uint64_t end = wanted < whole ? wanted : whole;
+        const uint64_t skip = end > size_left ? end - size_left : 0;
+        recent = (struct text){(const char *)log->recent.data + skip, (size_t)(end - skip)};
+        size_left -= end - skip;
+        stored_before = log->start;
+        *out_offset = log->start + skip;
+    }
+    if ((size_left || !recent.size) &&
+        read_stored_last(logs, lease, stored_before, size_left, out, out_offset, error) < 0)
+        return -1;
+    buffer_append_text(out, recent);
     return buffer_check(out, error);
 }

@@ -55,8 +55,16 @@ void logs_end(struct logs *logs, uint64_t lease);
 /* Appends at most LOGS_READ_MAX bytes from the offset on; fewer when a part ends there. */
 MUST_CHECK int logs_read(struct logs *logs, uint64_t lease, uint64_t offset, struct buffer *out,
                          struct error *error);
-/* The same of several parts, up to LOGS_LOOK_MAX bytes and LOGS_LOOK_PARTS parts: a job that prints
- * little has thousands of small ones, and everybody waits while they are read. *out_is_all: nothing
- * comes after. */
+/* The last bytes before an offset, or of all where it ends earlier; fewer than `size_max` when they
+ * are in more than LOGS_LOOK_PARTS parts. */
+struct logs_span {
+    uint64_t before;
+    uint64_t size_max; /* at most LOGS_READ_MAX */
+};
+MUST_CHECK int logs_read_last(struct logs *logs, uint64_t lease, const struct logs_span *span,
+                              struct buffer *out, uint64_t *out_offset, struct error *error);
+/* The same as logs_read of several parts, up to LOGS_LOOK_MAX bytes and LOGS_LOOK_PARTS parts: a
+ * job that prints little has thousands of small ones, and everybody waits while they are read.
+ * *out_is_all: nothing comes after. */
 MUST_CHECK int logs_look(struct logs *logs, uint64_t lease, uint64_t offset, struct buffer *out,
                          bool *out_is_all, struct error *error);

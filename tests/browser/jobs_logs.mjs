@@ -18,10 +18,15 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
 
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
+  seen.read = 0;
+  page.on("response", async (response) => {
+    if (/\/logs\?/.test(response.url())) seen.read += (await response.json()).text.length;
+  });
   await page.evaluate((id) => (location.hash = `/jobs/${id}/logs`), job);
   await page.waitForSelector(".log:has-text('that is all for now')");
-  await page.waitForSelector(".logs:has-text('Only the last lines are shown')");
+  await page.waitForSelector(".logs button:has-text('Lines before these')");
   seen.hasFirst = (await page.locator(".log").textContent()).includes("Needle at the beginning");
+  seen.readAtFirst = seen.read;
 
   // It follows what is printed, until one says not to.
   await until(atEnd);
@@ -29,10 +34,34 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.waitForSelector(".log:has-text('said later 1')");
   await until(atEnd);
   await page.click(".logs .toggle, .logs [role=switch], .logs label:has-text('Follow')");
-  await page.evaluate(() => (document.querySelector(".log").scrollTop = 100));
+  await page.evaluate(() => (document.querySelector(".log").scrollTop = 1000));
   await step("print");
   await page.waitForSelector(".log:has-text('said later 2')");
   seen.stayed = await page.evaluate(() => document.querySelector(".log").scrollTop);
+
+  // Whoever goes up finds what was before, where it was; the end is let go of, and comes back.
+  const firstShown = () => Number(/^line (\d+) of/.exec(document.querySelector(".log").textContent)[1]);
+  const top = () => page.evaluate(() => {
+    const { left, top } = document.querySelector(".log").getBoundingClientRect();
+    const { startContainer: { textContent }, startOffset } = document.caretRangeFromPoint(left + 40, top + 4);
+    return textContent.slice(textContent.lastIndexOf("\n", startOffset - 1) + 1).split("\n")[0];
+  });
+  const began = await page.evaluate(firstShown);
+  await page.evaluate(() => (document.querySelector(".log").scrollTop = 300));
+  seen.topBefore = await top();
+  await until((before) => Number(/^line (\d+) of/.exec(document.querySelector(".log").textContent)[1]) < before, began);
+  seen.topAfter = await top();
+  while (!(await page.locator(".log").textContent()).startsWith("Needle at the beginning")) {
+    const before = await page.locator(".log").evaluate((log) => log.textContent.slice(0, 40));
+    await page.click("button:has-text('Lines before these')");
+    await until((was) => document.querySelector(".log").textContent.slice(0, 40) !== was, before);
+  }
+  await look("job-log-begin");
+  seen.isWindow = !(await page.locator(".log").textContent()).includes("that is all for now");
+  await page.click("button:has-text('To the end')");
+  await page.waitForSelector(".log:has-text('said later 2')");
+  await until(atEnd);
+  await page.waitForSelector("button:has-text('To the end')", { state: "detached" });
 
   // What is sought is found in all of it, also where it is no longer shown.
   await find("<i>nothing</i>");

@@ -4,12 +4,13 @@ import signal
 from browsing import Walk, assert_clean, free_port, screens
 from training import running, wait_for
 
-# More than a page keeps. What is said later comes when the file for it is there.
-SCRIPT = """
+# Some 1.5 MB: more than a page keeps. What is said later comes when the file for it is there.
+LONG = "of many " + "." * 120
+SCRIPT = f"""
 echo Needle at the beginning
-i=0; while [ $i -lt 3000 ]; do echo line $i of many; i=$((i+1)); done
+seq -f 'line %.0f {LONG}' 0 4999
 echo a Needle in the midst
-while [ $i -lt 6000 ]; do echo line $i of many; i=$((i+1)); done
+seq -f 'line %.0f {LONG}' 5000 9999
 echo the last needle
 echo that is all for now
 i=1; while [ $i -lt 9 ]; do [ -e later-$i ] && echo said later $i && i=$((i+1)); sleep 0.1; done
@@ -28,9 +29,8 @@ def test_a_long_log_is_followed_and_searched(tmp_path):
                                         "market": {"max_run_time": "10m"}}, token)
         assert made.status == 201, made
         job = made.json["id"]
-        wait_for("the last needle", lambda: [found for found in market.get(
-            f"/v1/jobs/{job}/logs/lines?find=last%20needle", token).json.get("lines", [])] or market.get(
-            f"/v1/jobs/{job}/logs/lines?find=last%20needle&offset=100000", token).json.get("lines"))
+        wait_for("the last needle", lambda: "that is all" in market.get(
+            f"/v1/jobs/{job}/logs?last=100", token).json.get("text", ""))
         code = market.post("/v1/account/page-codes", {}, token).json
         with Walk("jobs_logs.mjs", code["url"], screens(tmp_path), job) as walk:
             for number in (1, 2):
@@ -49,16 +49,18 @@ def test_a_long_log_is_followed_and_searched(tmp_path):
             walk.answer()
             seen = walk.end()
         assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
-    assert not seen["hasFirst"] and seen["stayed"] == 100
+    # Of a long log its end is read, and what was before it when one goes there.
+    assert not seen["hasFirst"] and 0 < seen["readAtFirst"] <= 64 << 10 and seen["stayed"] == 1000
+    assert seen["topBefore"] == seen["topAfter"] and seen["isWindow"]
     assert seen["found"] == ["Needle at the beginning", "a Needle in the midst", "the last needle"]
     assert seen["first"] == "Needle at the beginning"
     at = seen["around"].index("a Needle in the midst")
-    assert seen["around"][at - 1:at + 2] == ["line 2999 of many", "a Needle in the midst", "line 3000 of many"]
+    assert seen["around"][at - 1:at + 2] == [f"line 4999 {LONG}", "a Needle in the midst", f"line 5000 {LONG}"]
     assert len(seen["around"]) == 201 and seen["isInSight"]
     assert seen["wasClean"] == {"console": [], "failed": []}
     lines = seen["whole"]["text"].splitlines()
     assert seen["whole"]["name"] == f"job-{job}-0.log"
-    assert lines == ["Needle at the beginning", *(f"line {i} of many" for i in range(3000)), "a Needle in the midst",
-                     *(f"line {i} of many" for i in range(3000, 6000)), "the last needle", "that is all for now",
+    assert lines == ["Needle at the beginning", *(f"line {i} {LONG}" for i in range(5000)), "a Needle in the midst",
+                     *(f"line {i} {LONG}" for i in range(5000, 10000)), "the last needle", "that is all for now",
                      *(f"said later {i}" for i in range(1, 5))]
     assert_clean(seen)

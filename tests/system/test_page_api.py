@@ -325,6 +325,51 @@ def test_lines_of_a_log_are_found(tmp_path):
         assert market.get(f"{path}?find=x", lender_token).status == 404
 
 
+def test_a_log_is_read_from_its_end(tmp_path):
+    """While it is printed, of memory and disk together; at its end, of the disk alone."""
+    def read_back(step):
+        parts, before = [], None
+        while before != 0:
+            part = last(step, before)
+            assert part["offset"] < part["next_offset"] and part["next_offset"] == (before or part["next_offset"])
+            assert len(part["text"].encode()) == part["next_offset"] - part["offset"] <= step
+            parts.insert(0, part["text"])
+            before = part["offset"]
+        return parts
+
+    with running(tmp_path) as (market, token, _, _):
+        lines = [f"line {i} of m\u00fcch\n" for i in range(9000)]
+        script = ("i=0; while [ $i -lt 9000 ]; do echo line $i of m\u00fcch; i=$((i+1)); [ $i = 8000 ] && sleep 6; done\n"
+                  "while [ ! -e on ]; do sleep 0.1; done; printf without-end")
+        made = market.post("/v1/jobs", {"name": "talk", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": script,
+                                        "market": {"max_run_time": "120s"}}, token)
+        assert made.status == 201, made
+        job = made.json["id"]
+        path = f"/v1/jobs/{job}/logs?"
+
+        def last(bytes_, before=None):
+            return market.get(f"{path}last={bytes_}" + (f"&before={before}" if before is not None else ""), token).json
+
+        wait_for("its last line", lambda: last(100).get("text", "").endswith("line 8999 of m\u00fcch\n"), 60)
+        assert last(100)["text"].startswith("line 89") and not last(100)["is_end"]
+        for step in (5000, 100_000):
+            parts = read_back(step)
+            assert "".join(parts) == "".join(lines) and len(parts) > 1 and all(part.startswith("line ") for part in parts)
+        end = last(100)["next_offset"]
+        (work,) = tmp_path.glob("*/leases/*/lease/work")
+        (work / "on").touch()
+        wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["state"] == "succeeded", 60)
+        wait_for("all of it", lambda: last(5)["text"] == "t-end")
+        assert last(1000)["text"].endswith(" of m\u00fcch\nwithout-end")
+        assert "".join(read_back(50_000)) == "".join(lines) + "without-end"
+        assert last(1, end + 1)["text"] == "w" and last(10, 0)["text"] == "" and last(10, 0)["next_offset"] == 0
+        # Within a character it begins with the next.
+        at = len("line 0 of m".encode())
+        assert last(2, at + 3)["text"] == "c" and last(3, at + 3)["text"] == "\u00fcc"
+        for wrong in ("last=0", "last=262145", "last=x", "before=5", "last=5&offset=3", "last=5&before=-1"):
+            assert market.get(path + wrong, token).status == 400, wrong
+
+
 def test_an_operator_has_the_books_audited_while_the_market_runs(market):
     operator, token = market.operator_token(), market.sign_up("member")
     assert market.get("/v1/audits", operator).json == {"state": "none", "started_ms": 0, "ended_ms": 0, "report": None}

@@ -7,7 +7,7 @@ import type { Place } from "./log_tail";
 const FOUND_STEP = 500; // found at a time; more when asked for
 const FOUND_MAX = 5000;
 const SHOWN_MAX = 1000; // characters of a found line
-const BEFORE_BYTES = 8 << 10;
+const BEFORE_BYTES = 32 << 10;
 const AROUND_LINES = 100; // on either side
 
 export interface Found {
@@ -90,19 +90,12 @@ export interface Around {
   after: string[];
 }
 
-// What stands before `offset`, of which `text` begins some bytes earlier; the line at `offset` begins so.
-function textBefore(text: string, bytes: number, line: string): string {
-  const at = new TextDecoder().decode(new TextEncoder().encode(text).slice(0, bytes)).length;
-  // Bytes that are no text count otherwise once they are shown.
-  return text.startsWith(line, at) ? text.slice(0, at) : text.slice(0, Math.max(0, text.lastIndexOf(`\n${line}`) + 1));
-}
-
 export async function readAround({ job, lease }: Place, offset: number): Promise<Around> {
-  const read = async (from: number) => (await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { lease, offset: from } })).text;
-  const from = Math.max(0, offset - BEFORE_BYTES);
-  const [earlier, later] = await Promise.all([from < offset ? read(from) : "", read(offset)]);
+  const read = async (which: { offset: number } | { last: number; before: number }) =>
+    (await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { lease, ...which } })).text;
+  const [earlier, later] = await Promise.all([read({ last: BEFORE_BYTES, before: offset }), read({ offset })]);
   const [line = "", ...after] = later.split("\n");
-  const before = textBefore(earlier, offset - from, line).split("\n").slice(from > 0 ? 1 : 0, -1);
+  const before = earlier.split("\n").slice(0, -1);
   if (after.at(-1) === "") after.pop();
   return { before: before.slice(-AROUND_LINES), line, after: after.slice(0, AROUND_LINES) };
 }

@@ -31,30 +31,71 @@ function useTail(place: Place): LogTail {
   const isLive = connection.value === "live";
   const wasAway = useRef(false);
   useEffect(() => {
-    if (isLive && wasAway.current) void tail.read();
+    if (isLive && wasAway.current && tail.isAtEnd) void tail.later();
     wasAway.current = !isLive;
   }, [isLive, tail]);
   return tail;
 }
 
-function LastLines({ place, isFollowing }: { place: Place; isFollowing: boolean }) {
-  const tail = useTail(place);
-  const told = tail.told.value;
+interface Following {
+  isFollowing: boolean;
+  setFollowing: (isFollowing: boolean) => void;
+}
+
+const NEAR = 400; // pixels from an end of what is shown: more is read before one is there
+
+// The piece that is at the upper edge, and where: what comes or goes above it does not move it.
+function anchorOf(holder: HTMLElement): { piece: HTMLElement; top: number } | null {
+  const pieces = [...holder.children] as HTMLElement[];
+  const piece = pieces.reverse().find(({ offsetTop }) => offsetTop <= holder.scrollTop + holder.offsetTop) ?? pieces.at(-1);
+  return piece ? { piece, top: piece.offsetTop } : null;
+}
+
+// Reads on in the direction one scrolls to; who scrolls up does not follow any more.
+function useScrolling(tail: LogTail, { isFollowing, setFollowing }: Following) {
   const holder = useRef<HTMLPreElement>(null);
-  const lines = useMemo(() => (tail.lines.at(-1) === "" ? tail.lines.slice(0, -1) : [...tail.lines]), [told, tail]);
+  const lastTop = useRef(0);
+  const before = holder.current && anchorOf(holder.current);
+  tail.isHeld = !isFollowing;
   useLayoutEffect(() => {
-    if (isFollowing && holder.current) holder.current.scrollTop = holder.current.scrollHeight;
-  }, [lines, isFollowing]);
+    const box = holder.current;
+    if (!box) return;
+    if (isFollowing && tail.isAtEnd) box.scrollTop = box.scrollHeight;
+    else if (before?.piece.isConnected) box.scrollTop += before.piece.offsetTop - before.top;
+    lastTop.current = box.scrollTop;
+    if (box.scrollHeight <= box.clientHeight && tail.first > 0 && !tail.problem) void tail.earlier();
+  }, [tail.pieces, isFollowing]);
+  useEffect(() => {
+    if (isFollowing && tail.isRead && !tail.isAtEnd) void tail.toEnd();
+  }, [isFollowing, tail]);
+  const onScroll = () => {
+    const { scrollTop, scrollHeight, clientHeight } = holder.current!;
+    const isUp = scrollTop < lastTop.current;
+    const left = scrollHeight - clientHeight - scrollTop;
+    lastTop.current = scrollTop;
+    if (isUp && left > 2) setFollowing(false);
+    if (isUp && scrollTop < NEAR) void tail.earlier();
+    if (!isUp && left < NEAR && !tail.isAtEnd) void tail.later();
+  };
+  return { holder, onScroll };
+}
+
+function LastLines({ place, ...following }: { place: Place } & Following) {
+  const tail = useTail(place);
+  tail.told.value; // it is told when there is more
+  const { holder, onScroll } = useScrolling(tail, following);
   if (!tail.isRead) return <Skeleton lines={6} />;
+  const { pieces } = tail;
   return (
     <>
       <ProblemNote problem={tail.problem} />
-      <pre ref={holder} class="log" tabIndex={0} aria-label={words.logs.label}>
-        {lines.length ? lines.join("\n") : words.logs.none}
+      <pre ref={holder} class="log" tabIndex={0} aria-label={words.logs.label} onScroll={onScroll}>
+        {pieces.length ? pieces.map(({ offset, text }) => <span key={offset}>{text}</span>) : words.logs.none}
       </pre>
-      <p class="faint">
-        {words.logs.lines(number(lines.length))}
-        {tail.isCut && ` · ${words.logs.cut}`}
+      <p class="row faint">
+        <span>{words.logs.lines(number(tail.lineCount))}</span>
+        {tail.first > 0 && <Button kind="link" onClick={() => { following.setFollowing(false); return tail.earlier(); }}>{words.logs.before}</Button>}
+        {!tail.isAtEnd && <Button kind="link" onClick={() => following.setFollowing(true)}>{words.logs.toEnd}</Button>}
       </p>
     </>
   );
@@ -86,7 +127,7 @@ export function Logs({ job, query }: { job: Schemas["JobDetail"]; query: URLSear
       {find ? (
         <FoundLines place={place} find={find} line={query.get("line")} />
       ) : (
-        <LastLines place={place} isFollowing={isFollowing} />
+        <LastLines place={place} isFollowing={isFollowing} setFollowing={setFollowing} />
       )}
     </Card>
   );
