@@ -427,6 +427,8 @@ static void write_product(struct json_writer *writer, const struct import_produc
     json_array_end(writer);
     json_key(writer, "train");
     write_train(writer, &product->train);
+    json_key(writer, "classes");
+    import_classes_write(writer, &product->classes);
 }
 
 void import_order_write(struct import_order *order, struct json_writer *writer)

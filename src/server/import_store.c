@@ -146,6 +146,18 @@ static int describe_all(struct import_product *product, struct error *error)
     return check_counts(product, error);
 }
 
+static int count_classes(struct import_product *product, struct error *error)
+{
+    const struct import_file *files = product->files;
+    const struct import_labels labels = {.train = files[DATASET_TRAIN_LABELS].bytes,
+                                         .test = files[DATASET_TEST_LABELS].bytes,
+                                         .columns = files[DATASET_PART_COUNT].bytes,
+                                         .classes = product->train.classes};
+    if (import_classes_read(product->arena, &labels, &product->classes, error) < 0)
+        return error_wrap(error, "what was read");
+    return 0;
+}
+
 int import_product_read(struct import_product *product, const char *folder, bool is_peer,
                         uint64_t bytes_max, struct error *error)
 {
@@ -167,7 +179,9 @@ int import_product_read(struct import_product *product, const char *folder, bool
         return -1;
     const int result = read_job(product, job.bytes, error);
     munmap(job.mapping, job.bytes.size);
-    return result < 0 ? -1 : describe_all(product, error);
+    if (result < 0 || describe_all(product, error) < 0)
+        return -1;
+    return count_classes(product, error);
 }
 
 static int keep_file(const struct import_file *file, struct blob_store *blobs,

@@ -12,6 +12,7 @@
 #include "blob/manifest.h"
 #include "runtime/job_import.h"
 #include "server/holdings.h"
+#include "server/import_classes.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,6 +31,7 @@ MUST_CHECK int import_lay_out(struct blob_store *blobs, const struct manifest *m
 struct import_product {
     struct arena *arena;
     struct job_train train; /* with the shape */
+    struct import_classes classes;
     struct job_input inputs[JOB_PARTS_MAX];
     size_t input_first; /* of data at lenders the test is the first: those before are empty */
     struct holdings_chunk *chunks; /* with the manifests */

@@ -43,7 +43,8 @@ static void put_all(struct scene *scene)
     put(scene, "train-labels", TEXT("\0\0\x08\x01\0\0\0\3\0\1\0"));
     put(scene, "test-images", TEXT("\0\0\x08\x02\0\0\0\1\0\0\0\2gh"));
     put(scene, "test-labels", TEXT("\0\0\x08\x01\0\0\0\1\1"));
-    put(scene, "columns", TEXT("{}"));
+    put(scene, "columns",
+        TEXT("{\"form\":\"bytes\",\"target\":\"class\",\"classes\":[\"no\",\"yes\"]}"));
     put(scene, "job.json", text_of(job));
 }
 
@@ -85,6 +86,10 @@ TEST(what_was_read_becomes_the_inputs_of_a_job)
     assert_int_equal(product->inputs[0].records, 3);
     assert_int_equal(product->inputs[2].records, 1);
     assert_int_equal(product->train.features, 2);
+    assert_int_equal(product->classes.count, 2);
+    assert_true(text_equal(product->classes.items[1].name, TEXT("yes")));
+    assert_int_equal(product->classes.items[0].records, 2);
+    assert_int_equal(product->classes.items[1].records, 2);
     assert_int_equal(product->chunk_count, 2 * JOB_PARTS_MAX);
     assert_int_equal(blob_store_count(scene.blobs), 0);
     ASSERT_OK(import_product_keep(product, scene.blobs, &scene.progress, &error));
@@ -128,6 +133,9 @@ TEST(what_a_reader_should_not_have_left_is_refused)
     ASSERT_FAILS(read_product(&scene, BYTES_MAX), ERROR_CORRUPT);
     put_all(&scene);
     put(&scene, "job.json", TEXT("{\"train\":{\"model\":\"none\"},\"sync\":{}}"));
+    ASSERT_FAILS(read_product(&scene, BYTES_MAX), ERROR_INVALID);
+    put_all(&scene);
+    put(&scene, "columns", TEXT("{}"));
     ASSERT_FAILS(read_product(&scene, BYTES_MAX), ERROR_INVALID);
     put_all(&scene);
     ASSERT_FAILS(read_product(&scene, 64), ERROR_EXHAUSTED);

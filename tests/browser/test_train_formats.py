@@ -111,6 +111,7 @@ def test_data_of_many_forms_are_read_by_the_market_and_trained(tmp_path):
     # A chunk and a manifest; then the chunk is still there, and the manifest is what says so.
     assert seen["chunksAgain"] == 3, seen["chunksAgain"]
     assert "120 records" in seen["imagesRead"] and "120 records" in seen["zipRead"]
+    assert seen["imageClasses"] == seen["zipClasses"] == [f"{kind} 40" for kind in sorted(KINDS)]
     assert jobs["images"]["spec"]["train"]["classes"] == 3 and jobs["images"]["spec"]["train"]["height"] == 12
     assert "records" in seen["textRead"] and "noise.bin" in seen["noise"]
     assert "Begin with" in seen["noAddress"] and "no such file" in seen["address"] and not seen["kept"]

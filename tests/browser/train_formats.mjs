@@ -88,6 +88,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await page.locator("input[type=file]").nth(1).setInputFiles(`${data}/shapes`);
   await page.waitForSelector("p:has-text('shapes.tar')");
   seen.imagesRead = await read();
+  seen.imageClasses = await page.locator(".classes li").allTextContents();
   await hush();
   await look("train-images");
   await small();
@@ -104,6 +105,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   });
   const sentBefore = seen.chunks;
   seen.zipRead = await read();
+  seen.zipClasses = await page.locator(".classes li").allTextContents();
   seen.chunksAgain = seen.chunks - sentBefore;
   await page.unroute("**/v1/imports");
   forgive();

@@ -27,6 +27,7 @@ export interface Sent {
   inputs: Input[];
   train: Json; // features, classes …
   rows: number; // 0: it is an earlier job's
+  classes?: Schemas["ImportClass"][]; // the first of them, of data that were read
   bytes: number;
   files?: string[]; // the first of them, of code
   hasRequirements?: boolean; // a requirements file of pip is among them

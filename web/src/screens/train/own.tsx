@@ -11,7 +11,7 @@ import { Field } from "../../ui/field";
 import { Card } from "../../ui/parts";
 import type { OnProgress } from "./chunks";
 import { Drop, type Picked } from "./drop";
-import { isSent, readBy, trainToRead, type Draft, type Input, type Look } from "./draft";
+import { isSent, readBy, trainToRead, type Draft, type Input, type Look, type Sent } from "./draft";
 import { importData, type ImportWish } from "./imports";
 import type { StepProps } from "./index";
 import { Preview, ReadingFields, SHOWN_COLUMNS } from "./reading";
@@ -20,6 +20,7 @@ import { pack, sendPacked, type Packed } from "./upload";
 
 const words = train.own;
 const LOOK_BYTES = 256 << 10;
+const CLASSES_SHOWN = 30;
 
 // What was chosen last: its bytes cannot be kept over a reload, and what opens a store must not be.
 const chosen = signal<Packed | null>(null);
@@ -59,11 +60,11 @@ const nameOf = ({ source, url, file }: Draft) => (source === "url" ? url.trim() 
 async function ask({ now, change }: Changing, known: number | null, signal: AbortSignal, onProgress: OnProgress): Promise<void> {
   const asked = now();
   const by = readBy(asked);
-  const { inputs, train: shape, records, test_records } = await importData(
+  const { inputs, train: shape, classes, records, test_records } = await importData(
     { wish: wishOf(asked), known, onId: (id) => change({ importing: { id, by } }) }, signal, onProgress,
   ).finally(() => change({ importing: null }));
   const rows = Number(records ?? 0) + Number(test_records ?? 0);
-  change({ sent: { name: nameOf(asked), by, inputs: (inputs ?? []) as Input[], train: shape ?? {}, rows, bytes: asked.raw?.bytes ?? 0 } });
+  change({ sent: { name: nameOf(asked), by, inputs: (inputs ?? []) as Input[], train: shape ?? {}, rows, classes, bytes: asked.raw?.bytes ?? 0 } });
 }
 
 // Sends what is not at the market, or not any more, and has it read.
@@ -100,7 +101,30 @@ function Told({ draft, isHere }: { draft: Draft; isHere: boolean }) {
   const told = isOfNow
     ? sent!.rows ? words.ready(sent!.name.slice(0, 100), number(sent!.rows)) : words.readyBefore(sent!.name.slice(0, 100))
     : !isHere && draft.file ? words.stale : sent?.name === nameOf(draft) ? words.changed : "";
-  return told ? <p class="sent" role="status">{told}</p> : null;
+  if (!told) return null;
+  return (
+    <>
+      <p class="sent" role="status">{told}</p>
+      {isOfNow && <Classes sent={sent!} />}
+    </>
+  );
+}
+
+// Which there are and how many of each: a folder that was not meant shows.
+function Classes({ sent: { classes = [], train: shape } }: { sent: Sent }) {
+  const all = Number(shape.classes ?? classes.length);
+  if (classes.length === 0) return null;
+  return (
+    <div class="classes">
+      <p class="faint">{words.classes(number(all))}</p>
+      <ul aria-label={words.classes(number(all))}>
+        {classes.slice(0, CLASSES_SHOWN).map(({ name, records }) => (
+          <li key={name}><span>{name}</span> <span class="number">{number(records)}</span></li>
+        ))}
+        {all > CLASSES_SHOWN && <li class="faint">{words.moreClasses(number(all - Math.min(classes.length, CLASSES_SHOWN)))}</li>}
+      </ul>
+    </div>
+  );
 }
 
 export function OwnFiles(props: StepProps) {

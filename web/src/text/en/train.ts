@@ -174,6 +174,8 @@ export const train = {
     readAgain: "Read it again",
     fetch: "Fetch and read it",
     ready: (name: string, rows: string) => `${name} is at the market and read: ${rows} records.`,
+    classes: (count: string) => `${count} classes, and how many records of each`,
+    moreClasses: (count: string) => `and ${count} more`,
     readyBefore: (name: string) => `${name} is at the market, from the earlier job.`,
     stale: "What you changed needs the file read again: choose it once more.",
     changed: "What you changed needs it read again.",
