@@ -115,6 +115,15 @@ static long find_long(const struct parse *parse, struct text name, bool *out_is_
     return -1;
 }
 
+/* Others see a process's arguments; they are its own memory (execve(2)). `value` is of `argument`.
+ */
+static void hide_value(char *argument, struct text value)
+{
+    char *at = argument + (value.data - argument);
+    for (at = strchr(at, '='); at && *++at;)
+        *at = '*';
+}
+
 static int parse_long(struct parse *parse, const struct option_sources *sources, int *at)
 {
     const struct text argument = text_of(sources->argv[*at]);
@@ -139,7 +148,11 @@ static int parse_long(struct parse *parse, const struct option_sources *sources,
                              option->value_name ? option->value_name : "VALUE");
         value = text_of(sources->argv[++*at]);
     }
-    return set_entry(parse, (size_t)index, value, origin);
+    if (set_entry(parse, (size_t)index, value, origin) < 0)
+        return -1;
+    if (option->hides_value)
+        hide_value(sources->argv[*at], value);
+    return 0;
 }
 
 /* -y, -yq, -n4, -n 4 */

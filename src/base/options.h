@@ -62,6 +62,7 @@ struct option {
     int64_t minimum, maximum;
     char letter;        /* -y */
     bool is_secret;     /* never in the general file, never shown */
+    bool hides_value;   /* what follows NAME= is wiped from the process's arguments */
     bool is_positional; /* in table order; never from environment or file */
     bool is_required;
     bool is_hidden;

@@ -14,7 +14,7 @@ struct run_options {
     const char *name;
     const char *files;
     const char *cpus, *memory, *disk, *gpus, *network, *image, *runtime;
-    struct option_list labels, envs;
+    struct option_list labels, envs, secrets;
     int64_t max_rtt_ms, max_run_time_ms;
     int64_t max_total_cost_micro, max_hourly_cost_micro;
     const char *start;
@@ -56,6 +56,9 @@ static const struct option run_options[] = {
     {"env", OPTION_LIST, offsetof(struct run_options, envs), "NAME=VALUE",
      .help = "A variable of the command's environment.", .fields = "envs", .letter = 'e',
      .keeps_commas = true},
+    {"secret", OPTION_LIST, offsetof(struct run_options, secrets), "NAME[=VALUE]",
+     .help = "Likewise one that is never shown; without a value, the one of this environment.",
+     .fields = "secrets", .keeps_commas = true, .hides_value = true},
     {"max_run_time", OPTION_DURATION, offsetof(struct run_options, max_run_time_ms), "TIME", "1h",
      "It is stopped after this; credits for it are held at the start."},
     {"max_total_cost", OPTION_CREDITS, offsetof(struct run_options, max_total_cost_micro),
@@ -273,6 +276,7 @@ static int run_run(void *context, const void *options, struct error *error)
         return -1;
     const bool starts_now = !strcmp(wanted->start, "now") && !wanted->is_waiting;
     const struct submit_wish wish = {.question = "Run this?",
+                                     .secrets = &wanted->secrets,
                                      .is_yes = wanted->is_yes,
                                      .expects_room = starts_now,
                                      .is_serving = !wanted->is_detached && !wanted->is_relayed,

@@ -13,6 +13,7 @@ struct submit_options {
     const char *dataset_dir;
     const char *resume;
     const char *tensorboard;
+    struct option_list secrets;
     bool is_detached;
     bool is_yes;
     bool expects_room;
@@ -34,6 +35,10 @@ static const struct option submit_options[] = {
     {"resume", OPTION_PATH, offsetof(struct submit_options, resume), "FILE",
      .help = "Go on from this checkpoint of a job with the same model, on as many workers as you "
              "like."},
+    {"secret", OPTION_LIST, offsetof(struct submit_options, secrets), "NAME[=VALUE]",
+     .help = "A variable that every rank of your own program has, and that is never shown; without "
+             "a value, the one of this environment.",
+     .fields = "secrets", .keeps_commas = true, .hides_value = true},
     {"tensorboard", OPTION_PATH, offsetof(struct submit_options, tensorboard), "DIR",
      .help = "Write its metrics as TensorBoard's event files into DIR/job-JOB while it runs."},
     {"dataset_dir", OPTION_PATH, offsetof(struct submit_options, dataset_dir), "DIR",
@@ -58,6 +63,7 @@ static int run_submit(void *context, const void *options, struct error *error)
     const struct submit_wish wish = {.question = "Submit this job?",
                                      .dataset_dir = wanted->dataset_dir,
                                      .resume = wanted->resume,
+                                     .secrets = &wanted->secrets,
                                      .is_yes = wanted->is_yes,
                                      .expects_room = wanted->expects_room,
                                      .is_serving = !wanted->is_detached && !wanted->is_relayed};

@@ -4,6 +4,8 @@
 #include "cli/connect.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
+#include "client/secrets.h"
+#include "runtime/job_secrets.h"
 #include "source/place.h"
 
 #include <inttypes.h>
@@ -141,6 +143,9 @@ static void append_work(struct buffer *plan, struct arena *arena, const struct j
                              spec->requirements.size && spec->wheels.size ? " and " : "",
                              output_text(arena, spec->wheels));
     char place[PLACE_NAME_SIZE];
+    if (spec->secret_count)
+        buffer_append_format(plan, "  secrets   %s, for every rank\n",
+                             output_text(arena, job_secrets_names(arena, spec)));
     if (spec->workdir.size)
         buffer_append_format(plan, "  files     of %s, on every rank\n",
                              place_is_address(spec->workdir) ? place_describe(spec->workdir, place)
@@ -232,7 +237,8 @@ int submit_job(struct cli *cli, struct client *client, struct job_spec *spec,
                                                .on_note = note_reading,
                                                .context = cli};
     *out_submission = (struct submission){0};
-    if (submission_check(spec, error) < 0)
+    if (secrets_fill(cli->arena, spec, wanted->secrets->items, wanted->secrets->count, error) < 0 ||
+        submission_check(spec, error) < 0)
         return -1;
     const int confirmed = confirm(cli, client, spec, wanted, error);
     if (confirmed != 0)

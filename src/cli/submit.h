@@ -14,9 +14,10 @@ struct submit_wish {
     const char *question;    /* "Submit this job?" */
     const char *dataset_dir; /* of train.data's files; NULL: where their package puts them */
     const char *resume;      /* a checkpoint to go on from; NULL: none */
-    bool is_yes;             /* does not ask */
-    bool expects_room;       /* refuses when it could not start now */
-    bool is_serving;         /* stays until the job ends: its data can be had from here */
+    const struct option_list *secrets; /* NAME or NAME=VALUE */
+    bool is_yes;                       /* does not ask */
+    bool expects_room;                 /* refuses when it could not start now */
+    bool is_serving;                   /* stays until the job ends: its data can be had from here */
     /* In whose flags to advise; NULL: in the fields of a job file. */
     const struct command *command;
 };

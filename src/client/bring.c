@@ -113,15 +113,26 @@ static int take_environment(struct remote_credentials *credentials, struct error
     return 0;
 }
 
+static bool is_credential(struct text name)
+{
+    for (size_t i = 0; remote_credential_name(i); i++)
+        if (text_is(name, remote_credential_name(i)))
+            return true;
+    return false;
+}
+
 static int take_credentials(const struct job_spec *spec, struct remote_credentials *credentials,
                             struct error *error)
 {
     if (take_environment(credentials, error) < 0)
         return -1;
-    for (size_t i = 0; i < spec->secret_count; i++)
-        if (remote_credentials_set(credentials, spec->secrets[i].name, spec->secrets[i].value,
-                                   error) < 0)
+    for (size_t i = 0; i < spec->secret_count; i++) {
+        const struct job_env *secret = &spec->secrets[i];
+        if (job_spec_is_command(spec) && !is_credential(secret->name))
+            continue; /* it is for the ranks */
+        if (remote_credentials_set(credentials, secret->name, secret->value, error) < 0)
             return error_wrap(error, "secrets");
+    }
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "client/upload.h"
 #include "client/wheels.h"
 #include "runtime/job_model.h"
+#include "runtime/job_secrets.h"
 #include "source/place.h"
 
 #include <errno.h>
@@ -18,9 +19,9 @@
  */
 
 /* Without folders: the market has the files, not their places here. */
-int submission_write(const struct job_spec *spec, struct buffer *json, struct error *error)
+static struct job_spec without_places(struct arena *arena, const struct job_spec *spec)
 {
-    struct job_spec told = *spec;
+    struct job_spec told = job_secrets_named(arena, spec);
     told.workdir = told.requirements = told.wheels = (struct text){0};
     if (job_train_peer(&told.train).size)
         told.train.test = upload_name(told.train.test);
@@ -35,6 +36,13 @@ int submission_write(const struct job_spec *spec, struct buffer *json, struct er
             *image = (struct text){image->data + i + 1, image->size - i - 1};
             break;
         }
+    return told;
+}
+
+int submission_write(const struct job_spec *spec, struct buffer *json, struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct job_spec told = without_places(arena, spec);
     buffer_clear(json);
     job_spec_write(&told, json);
     return buffer_check(json, error);
@@ -181,15 +189,15 @@ static int check_folder(const struct job_spec *spec, struct error *error)
     return 0;
 }
 
-/* They are used here or nowhere. */
+/* Of a model of ours they are used here or nowhere. */
 static int check_secrets(const struct job_spec *spec, struct error *error)
 {
-    if (!spec->secret_count || place_is_address(spec->train.data) ||
-        place_is_address(spec->train.test) || place_is_address(spec->workdir))
+    if (!spec->secret_count || job_spec_is_command(spec) || place_is_address(spec->train.data) ||
+        place_is_address(spec->train.test))
         return 0;
     return error_set(error, ERROR_INVALID,
-                     "secrets: are to read data and files by an address (s3://, hdfs://), and "
-                     "nothing here has one; ranks do not get them yet");
+                     "secrets: of runtime native are to read data by an address (s3://, hdfs://), "
+                     "and train.data has none");
 }
 
 int submission_check(const struct job_spec *spec, struct error *error)
@@ -264,6 +272,13 @@ static int upload_all(struct arena *arena, struct client *client, struct job_spe
     return 0;
 }
 
+static int write_with_secrets(struct arena *arena, const struct job_spec *spec, struct buffer *json,
+                              struct error *error)
+{
+    const struct job_spec told = without_places(arena, spec);
+    return job_secrets_write_spec(&told, json, error);
+}
+
 int submission_send(struct arena *arena, struct client *client, struct job_spec *spec,
                     const struct submission_options *options, struct submission *out_submission,
                     struct error *error)
@@ -274,7 +289,7 @@ int submission_send(struct arena *arena, struct client *client, struct job_spec 
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
     *out_submission = (struct submission){0};
     if (upload_all(arena, client, spec, options, out_submission, error) < 0 ||
-        submission_write(spec, &json, error) < 0 ||
+        write_with_secrets(arena, spec, &json, error) < 0 ||
         client_post(client, arena, "/v1/jobs", buffer_text(&json), &answer, error) < 0)
         return -1;
     out_submission->job = job.id;

@@ -37,7 +37,7 @@ void submission_done(struct submission *submission);
 /* What is known to be wrong with the files it names, before anything is asked for. */
 MUST_CHECK int submission_check(const struct job_spec *spec, struct error *error);
 
-/* The job as the market is told of it, as JSON. */
+/* The job as the market is told of it, as JSON; of its secrets the names alone. */
 MUST_CHECK int submission_write(const struct job_spec *spec, struct buffer *json,
                                 struct error *error);
 

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "client/api.h"
 #include "client/artifact.h"
+#include "client/secrets.h"
 #include "client/submission.h"
 #include "client/upload.h"
 #include "library/handle.h"
@@ -104,7 +105,7 @@ static int submit(struct arena *arena, struct client *client, struct job_spec *s
     const bool needs_data = !job_spec_is_command(spec) && spec->input_count == 0;
     if ((needs_data && upload_check_data(spec, options->dataset_dir, error) < 0) ||
         (options->resume && upload_check_checkpoint(options->resume, spec, error) < 0) ||
-        submission_check(spec, error) < 0 ||
+        secrets_fill(arena, spec, NULL, 0, error) < 0 || submission_check(spec, error) < 0 ||
         submission_quote(arena, client, spec, &quote, &json, error) < 0 ||
         submission_check_money(spec, &quote, "credits", error) < 0)
         return -1;

@@ -334,6 +334,8 @@ static int tenancy_read_start(struct tenancy *tenancy, const struct start_messag
         return -1;
     memcpy(tenancy->key, start->key, LEASE_KEY_SIZE);
     tenancy->token = arena_copy_string(tenancy->arena, start->fetch_token);
+    if (start->secrets.size)
+        tenancy->secrets = arena_copy_string(tenancy->arena, start->secrets);
     if (tenancy->document.role == LEASE_ROLE_SERVER && start->peer_count > 0) {
         tenancy->peers = arena_alloc(tenancy->arena, start->peer_count * sizeof(*tenancy->peers));
         for (uint32_t i = 0; i < start->peer_count; i++)
@@ -504,6 +506,8 @@ void tenancy_free(struct tenancy *tenancy)
     sodium_memzero(tenancy->key, sizeof(tenancy->key));
     if (tenancy->token)
         sodium_memzero(tenancy->token, strlen(tenancy->token));
+    if (tenancy->secrets)
+        sodium_memzero(tenancy->secrets, strlen(tenancy->secrets));
     arena_free(tenancy->arena);
     free(tenancy);
 }

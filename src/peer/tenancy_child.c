@@ -179,6 +179,7 @@ void tenancy_send_config(struct tenancy *tenancy)
 {
     struct child_message message = {.kind = CHILD_CONFIG,
                                     .config = {.lease_json = tenancy->lease_json,
+                                               .secrets = text_of(tenancy->secrets),
                                                .peers = tenancy->peers,
                                                .peer_count = tenancy->peer_count}};
     memcpy(message.config.key, tenancy->key, CHILD_KEY_SIZE);

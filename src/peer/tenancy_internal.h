@@ -71,6 +71,7 @@ struct tenancy {
     struct text lease_json;
     struct lease_document document;
     uint8_t key[LEASE_KEY_SIZE];
+    char *secrets; /* of the job, until its process has them; NULL: none */
     char *token;
     struct child_peer *peers; /* of a parameter server: who dials it */
     uint32_t peer_count;

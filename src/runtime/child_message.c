@@ -1,8 +1,8 @@
 /*
  * Child messages: the packets, all integers little-endian (wire/wire.h):
  *
- *     u8 version (4), u8 kind, then by kind
- *     CONFIG    text lease JSON, 32 bytes key, u32 count, count times PEER's fields
+ *     u8 version (5), u8 kind, then by kind
+ *     CONFIG    text lease JSON, 32 bytes key, text secrets, u32 count, count times PEER's fields
  *     STREAM    u64 peer lease, u64 peer fence, u8 role, u32 rank; one descriptor travels with the
  *               packet (SCM_RIGHTS)
  *     PEER      u64 lease, u64 fence, u8 role, u32 rank, 32 bytes key
@@ -29,7 +29,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { CHILD_VERSION = 4, FDS_MAX = 4 };
+enum { CHILD_VERSION = 5, FDS_MAX = 4 };
 
 static const struct json_field worker_report_fields[] = {
     {"steps", JSON_U64, offsetof(struct worker_report, steps), .is_required = true},
@@ -187,7 +187,9 @@ void child_message_encode(struct buffer *packet, const struct child_message *mes
         ASSERT(message->config.lease_json.size <= CHILD_LEASE_JSON_MAX);
         ASSERT(message->config.peer_count <= CHILD_PEER_MAX);
         wire_put_text(packet, message->config.lease_json);
+        ASSERT(message->config.secrets.size <= CHILD_SECRETS_MAX);
         wire_put_raw(packet, message->config.key, CHILD_KEY_SIZE);
+        wire_put_text(packet, message->config.secrets);
         wire_put_u32(packet, message->config.peer_count);
         for (uint32_t i = 0; i < message->config.peer_count; i++)
             peer_encode(packet, &message->config.peers[i]);
@@ -246,6 +248,7 @@ static void config_decode(struct arena *arena, struct wire_reader *reader,
 {
     config->lease_json = wire_get_text(reader, CHILD_LEASE_JSON_MAX);
     wire_get_raw(reader, config->key, sizeof config->key);
+    config->secrets = wire_get_text(reader, CHILD_SECRETS_MAX);
     config->peer_count = wire_get_count(reader, CHILD_PEER_MAX, 21 + CHILD_KEY_SIZE);
     struct child_peer *peers = arena_alloc(arena, (config->peer_count + 1) * sizeof *peers);
     for (uint32_t i = 0; i < config->peer_count; i++)

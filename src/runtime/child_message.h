@@ -28,6 +28,7 @@ enum {
     CHILD_HASH_SIZE = 32,
     CHILD_PEER_MAX = 1024,
     CHILD_LEASE_JSON_MAX = 64 * 1024,
+    CHILD_SECRETS_MAX = 32 * 1024,
     CHILD_REPORT_MAX = 240 * 1024,
     CHILD_TEXT_MAX = 1024, /* a reason or message */
     CHILD_NAME_MAX = 128,  /* an artifact's name: letters, digits, '-', '_', '.', no dot first */
@@ -62,6 +63,7 @@ struct child_peer {
 struct child_config {
     struct text lease_json;      /* the signed lease's canonical JSON, already verified */
     uint8_t key[CHILD_KEY_SIZE]; /* this lease's own key */
+    struct text secrets;         /* the job's: job_secrets.h; empty: none */
     const struct child_peer *peers;
     uint32_t peer_count; /* 0 for a worker */
 };

@@ -37,8 +37,20 @@ static int compare_envs(const void *left, const void *right)
     return order ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-static int read_env(struct job_reader *reader, const struct job_node *node,
-                    const struct job_place *place, struct job_env *out)
+/* "${NAME}", or nothing where the variable has the secret's own name; empty: it is a value. */
+static struct text source_of(const struct job_node *node)
+{
+    const struct text value = node->value;
+    if (!node->is_quoted && (!value.size || text_is(value, "null") || text_is(value, "~")))
+        return node->key;
+    if (value.size < 4 || memcmp(value.data, "${", 2) || value.data[value.size - 1] != '}')
+        return (struct text){0};
+    const struct text name = {value.data + 2, value.size - 3};
+    return is_env_name(name) ? name : (struct text){0};
+}
+
+static int read_env(struct job_reader *reader, const struct job_field *field,
+                    const struct job_node *node, const struct job_place *place, struct job_env *out)
 {
     if (!is_env_name(node->key))
         return REFUSE(reader, node, place,
@@ -53,7 +65,9 @@ static int read_env(struct job_reader *reader, const struct job_node *node,
                       node->key.data);
     const struct job_field value = {.maximum = JOB_ENV_VALUE_SIZE_MAX};
     out->name = arena_copy_text(reader->arena, node->key);
-    return job_read_script(reader, &value, node, place, &out->value);
+    if (field->is_kept_back)
+        out->source = arena_copy_text(reader->arena, source_of(node));
+    return out->source.size ? 0 : job_read_script(reader, &value, node, place, &out->value);
 }
 
 int job_read_envs(struct job_reader *reader, const struct job_field *field,
@@ -67,9 +81,10 @@ int job_read_envs(struct job_reader *reader, const struct job_field *field,
     if (count > (size_t)field->maximum)
         return REFUSE(reader, node, place, "has more than %" PRId64 " items", field->maximum);
     struct job_env *envs = arena_alloc(reader->arena, (count + 1) * sizeof(*envs));
+    memset(envs, 0, (count + 1) * sizeof(*envs));
     size_t index = 0;
     for (const struct job_node *child = node->first_child; child; child = child->next)
-        if (read_env(reader, child, place, &envs[index++]) < 0 && !reader->more)
+        if (read_env(reader, field, child, place, &envs[index++]) < 0 && !reader->more)
             return -1;
     if (reader->has_failed)
         return -1;

@@ -370,8 +370,15 @@ static void write_envs_kind(struct json_writer *writer, const struct job_field *
     json_object_end(writer);
     json_key(writer, "additionalProperties");
     json_object_begin(writer);
+    if (field->is_kept_back) { /* without a value: that of the environment */
+        write_one_of_begin(writer);
+        json_field_string(writer, "type", "null");
+        write_one_of_next(writer);
+    }
     write_types(writer, true, NULL);
     json_field_i64(writer, "maxLength", JOB_ENV_VALUE_SIZE_MAX);
+    if (field->is_kept_back)
+        write_one_of_end(writer);
     json_object_end(writer);
 }
 

@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "runtime/job_field_internal.h"
 #include "runtime/job_file.h"
+#include "runtime/job_secrets.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -202,7 +203,8 @@ int job_file_write(struct arena *arena, const struct job_spec *spec, struct buff
     struct buffer json AUTO_BUFFER;
     struct job_node *root = NULL;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
-    job_spec_write(spec, &json);
+    const struct job_spec named = job_secrets_named(arena, spec);
+    job_spec_write(&named, &json);
     if (buffer_check(&json, error) < 0 ||
         job_node_read_json(arena, buffer_text(&json), &root, error) < 0)
         return -1;
@@ -250,7 +252,8 @@ int job_file_write_short(struct arena *arena, const struct job_spec *spec, struc
     struct buffer json AUTO_BUFFER;
     struct job_node *root = NULL;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
-    job_spec_write(spec, &json);
+    const struct job_spec named = job_secrets_named(arena, spec);
+    job_spec_write(&named, &json);
     if (buffer_check(&json, error) < 0 ||
         job_node_read_json(arena, buffer_text(&json), &root, error) < 0)
         return -1;

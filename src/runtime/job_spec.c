@@ -328,10 +328,16 @@ static const struct job_field spec_fields[] = {
      .help = "Variables of the environment of `setup` and `run`.", .maximum = JOB_ENVS_MAX,
      .count_offset = offsetof(struct job_spec, env_count)},
     {"secrets", JOB_FIELD_ENVS, offsetof(struct job_spec, secrets),
-     .help = "Credentials to read data and files that lie elsewhere, as the environment has them: "
-             "AWS_ACCESS_KEY_ID ... They stay with who submits.",
+     .help = "Variables that are never shown: every rank of your own program has them, and who "
+             "submits reads data and files that lie elsewhere with them (AWS_ACCESS_KEY_ID ...). "
+             "Without a value, or as ${NAME}, the value is that of the environment.",
      .maximum = JOB_ENVS_MAX, .count_offset = offsetof(struct job_spec, secret_count),
      .is_kept_back = true},
+    {"secret_names", JOB_FIELD_WORDS, offsetof(struct job_spec, secret_names),
+     .help = "Of the secrets that a job has; `souk job submit` fills them in.",
+     .maximum = JOB_ENVS_MAX * (JOB_ENV_NAME_SIZE_MAX + 1)},
+    {"secret_file", JOB_FIELD_NAME, offsetof(struct job_spec, secret_file),
+     .help = "Where the market keeps them sealed, which fills it in.", .maximum = 64},
     LATER("file_mounts"),
     {"requirements", JOB_FIELD_SCRIPT, offsetof(struct job_spec, requirements),
      .help = "A requirements file of pip: what it names is fetched here, uploaded, and installed "
@@ -437,9 +443,6 @@ int job_spec_read(struct arena *arena, struct text json, struct job_spec *out_sp
     struct job_node *root;
     if (job_node_read_json(arena, json, &root, error) < 0)
         return error_wrap(error, "job spec");
-    if (root->kind == JOB_NODE_MAPPING && job_node_find(root, TEXT("secrets")))
-        return error_set(error, ERROR_INVALID,
-                         "secrets: are for souk job submit alone, and never sent");
     return job_spec_read_tree(arena, root, NULL, out_spec, NULL, error);
 }
 

@@ -187,6 +187,7 @@ struct job_input {
 struct job_env {
     struct text name;
     struct text value;
+    struct text source; /* of a secret without a value: the variable of who submits that has it */
 };
 
 /* Of runtime `tensorflow`: the first rank is the chief if there are parameter servers. */
@@ -211,8 +212,10 @@ struct job_spec {
     struct text workdir; /* a folder of the borrower's that the ranks get; optional */
     const struct job_env *envs;
     size_t env_count;
-    const struct job_env *secrets; /* who submits uses them to read the data; never written */
+    const struct job_env *secrets; /* job_secrets.h; never written with the rest */
     size_t secret_count;
+    struct text secret_names; /* joined by commas; what is known of them once they are sealed */
+    struct text secret_file;  /* of the market: where they lie */
     struct text requirements; /* a file that names packages the ranks get; optional */
     struct text wheels;       /* files and folders of them, joined by commas; optional */
     struct text setup;        /* a shell script before `run`; optional; not with `native` */

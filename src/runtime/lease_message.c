@@ -23,8 +23,8 @@
  *     CHECKPOINT_WANTED  u64 lease, u64 fence
  *     TRIED         u64 trial, u32 rtt_us
  *     WELCOME       u32 version, u64 machine, i64 now_ms, u32 seen_ipv4
- *     START         text document, [64] signature, [32] key, text fetch_token, u32 count,
- *                   count x peer
+ *     START         text document, [64] signature, [32] key, text fetch_token, text secrets,
+ *                   u32 count, count x peer
  *     PEER          u64 lease, u64 fence, peer
  *     STOP          u64 lease, u64 fence, u32 grace_ms, text reason
  *     STREAM_OPEN   u64 lease, u64 fence, u64 peer_lease, u64 peer_fence, place, [32] ticket
@@ -249,6 +249,7 @@ static void put_start(struct buffer *buffer, const struct start_message *start)
     wire_put_raw(buffer, start->signature, sizeof(start->signature));
     wire_put_raw(buffer, start->key, sizeof(start->key));
     put_text(buffer, start->fetch_token, LEASE_TOKEN_SIZE_MAX);
+    put_text(buffer, start->secrets, LEASE_SECRETS_SIZE_MAX);
     wire_put_u32(buffer, start->peer_count);
     for (uint32_t i = 0; i < start->peer_count; i++)
         put_peer(buffer, &start->peers[i]);

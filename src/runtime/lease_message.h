@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 13,
+    LEASE_MESSAGE_VERSION = 14,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
@@ -32,6 +32,7 @@ enum {
 
     LEASE_MESSAGE_SIZE_MAX = 512 << 10, /* any payload; the frame maximum of control links */
     LEASE_DOCUMENT_SIZE_MAX = 64 << 10,
+    LEASE_SECRETS_SIZE_MAX = 32 << 10,
     LEASE_REPORT_SIZE_MAX = 256 << 10,
     LEASE_LOG_SIZE_MAX = 64 << 10,
     LEASE_PROBE_SIZE_MAX = 8 << 10,
@@ -237,6 +238,7 @@ struct start_message {
     uint8_t signature[LEASE_SIGNATURE_SIZE]; /* by the market's key over `document` */
     uint8_t key[LEASE_KEY_SIZE];             /* the lease's own */
     struct text fetch_token;                 /* bearer token for /v1/chunks */
+    struct text secrets;                     /* the job's: job_secrets.h; empty: none */
     const struct lease_peer *peers;
     uint32_t peer_count;
 };

@@ -159,6 +159,7 @@ static void get_start(struct arena *arena, struct wire_reader *reader, struct st
     wire_get_raw(reader, start->signature, sizeof(start->signature));
     wire_get_raw(reader, start->key, sizeof(start->key));
     start->fetch_token = wire_get_text(reader, LEASE_TOKEN_SIZE_MAX);
+    start->secrets = wire_get_text(reader, LEASE_SECRETS_SIZE_MAX);
     start->peer_count = wire_get_count(reader, LEASE_PEERS_MAX, PEER_SIZE);
     struct lease_peer *peers = arena_alloc(arena, start->peer_count * sizeof(*peers) + 1);
     for (uint32_t i = 0; i < start->peer_count; i++)

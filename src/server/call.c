@@ -44,10 +44,18 @@ struct call *call_new(struct server *server, struct http_request *request)
     return call;
 }
 
+static void undo(struct call *call)
+{
+    if (call->undo)
+        call->undo(call);
+    call->undo = NULL;
+}
+
 void call_free(struct call *call)
 {
     if (!call)
         return;
+    undo(call);
     arena_free(call->arena);
     free(call);
 }
@@ -112,6 +120,8 @@ static void call_done(struct engine_request *engine_request, const struct error 
 {
     struct call *call = (struct call *)engine_request;
     struct http_request *request = call_http(call);
+    if (!error)
+        call->undo = NULL;
     if (call->has_key)
         map_remove_text(&call->server->calls, text_of(call->key_hex));
     if (!request) { /* the client is gone; the change, if there was one, stands */
@@ -197,6 +207,7 @@ void call_start_take(struct call *call, call_answer *answer)
         return;
     }
     if (found > 0) {
+        undo(call); /* what was done before stands, with what it needed */
         call->server->counts.replays++;
         answer(call, request);
         return;

@@ -31,6 +31,9 @@ struct call {
     call_answer *answer;
     void *context;         /* the handler's, in the arena */
     call_prepare *prepare; /* the handler's; may be NULL */
+    /* The handler's, unless what it asked for is done, and done now; may be NULL. */
+    void (*undo)(struct call *call);
+    void *undo_context;
 
     uint64_t proven_account; /* whose password was checked for this call; 0: nobody's */
     struct text proven;      /* the hash that it was checked with; "": there was none */

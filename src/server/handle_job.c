@@ -10,6 +10,7 @@
 #include "server/job_request.h"
 #include "server/list_view.h"
 #include "server/query.h"
+#include "server/secrets.h"
 #include "server/view.h"
 
 #include <inttypes.h>
@@ -290,12 +291,11 @@ static void job_created(struct call *call, struct http_request *request)
 }
 
 /* Takes the call. Every input is named. */
-static void submit_take(struct call *call, struct http_request *request,
-                        const struct job_spec *spec)
+static void submit_take(struct call *call, struct http_request *request, struct job_spec *spec)
 {
     struct job_request job = {0};
     struct error error;
-    if (handle_job_request(call, spec, &job, &error) < 0 ||
+    if (secrets_seal(call, spec, &error) < 0 || handle_job_request(call, spec, &job, &error) < 0 ||
         check_inputs(call->server, call->arena, call->caller.account, spec, &error) < 0) {
         http_reply_error(request, &error);
         call_free(call);

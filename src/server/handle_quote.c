@@ -303,7 +303,9 @@ void handle_job_check(struct http_request *request, void *context)
         return;
     }
     if (spec->secret_count) {
-        send_mistakes(request, TEXT("secrets: are for souk job submit alone: no market takes them"),
+        send_mistakes(request,
+                      TEXT("secrets: are sent with the job alone, by souk job submit or POST "
+                           "/v1/jobs"),
                       (struct text){0});
         return;
     }

@@ -192,6 +192,11 @@ void keys_lease(const struct keys *keys, uint64_t lease, uint64_t fence,
     derive(keys, "lease", lease, fence, out);
 }
 
+void keys_job_secrets(const struct keys *keys, uint64_t account, uint8_t out[KEYS_SECRET_SIZE])
+{
+    derive(keys, "job secrets", account, 0, out);
+}
+
 void keys_ticket(const struct keys *keys, const struct keys_stream *stream,
                  uint8_t out[KEYS_SECRET_SIZE])
 {

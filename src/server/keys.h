@@ -57,6 +57,9 @@ void keys_machine(const struct keys *keys, uint64_t machine, uint64_t generation
 void keys_lease(const struct keys *keys, uint64_t lease, uint64_t fence,
                 uint8_t out[KEYS_SECRET_SIZE]);
 
+/* What the secrets of an account's jobs are sealed with. */
+void keys_job_secrets(const struct keys *keys, uint64_t account, uint8_t out[KEYS_SECRET_SIZE]);
+
 struct keys_stream {
     uint64_t lease;       /* that dials */
     uint32_t server_rank; /* whom; below 256 */

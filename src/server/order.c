@@ -10,6 +10,7 @@
 #include "runtime/native.h"
 #include "server/hub_internal.h"
 #include "server/projection.h"
+#include "server/secrets.h"
 
 #include <inttypes.h>
 #include <sodium.h>
@@ -46,6 +47,14 @@ struct order {
     char reason[LEASE_REASON_SIZE];
 };
 
+static void wipe(struct buffer *buffer)
+{
+    if (buffer->data)
+        sodium_memzero(buffer->data, buffer->capacity);
+    buffer_done(buffer);
+}
+#define AUTO_WIPED __attribute__((cleanup(wipe)))
+
 /* ---- Preparing a START ----------------------------------------------------------------------- */
 
 /* What each shard's first worker was leased with: its successors take over the same records. */
@@ -77,11 +86,13 @@ static bool do_fit(const struct native_checkpoint checkpoints[2], const struct l
 
 static int write_document(struct hub *hub, const struct core *core, const struct job *job,
                           const struct lease *lease, struct hub_lease *out, struct buffer *json,
-                          struct error *error)
+                          struct buffer *secrets, struct error *error)
 {
     AUTO(arena) struct arena *arena = arena_new(4 << 20);
     struct job_spec spec = {0};
     if (job_spec_read(arena, job->request.spec, &spec, error) < 0)
+        return -1;
+    if (secrets_open(hub->server, job->request.account, &spec, secrets, error) < 0)
         return -1;
     out->is_command = job_spec_is_command(&spec);
     out->checkpoint_interval_ms = job_spec_checkpoint_ms(&spec);
@@ -174,9 +185,10 @@ static int write_start(struct hub *hub, const struct core *core, const struct jo
                        const struct lease *lease, struct hub_lease *out, struct error *error)
 {
     const struct keys *keys = hub->server->keys;
-    struct buffer document AUTO_BUFFER;
+    struct buffer document AUTO_BUFFER, secrets AUTO_WIPED;
     buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
-    if (write_document(hub, core, job, lease, out, &document, error) < 0)
+    buffer_init(&secrets, LEASE_SECRETS_SIZE_MAX + 1);
+    if (write_document(hub, core, job, lease, out, &document, &secrets, error) < 0)
         return -1;
     struct lease_peer *peers = calloc(LEASE_PEERS_MAX, sizeof(*peers));
     ASSERT(peers);
@@ -186,6 +198,7 @@ static int write_start(struct hub *hub, const struct core *core, const struct jo
         .type = LEASE_MESSAGE_START,
         .start = {.document = buffer_text(&document),
                   .fetch_token = text_of(token),
+                  .secrets = buffer_text(&secrets),
                   .peers = peers,
                   .peer_count = list_peers(keys, job, lease, peers)},
     };
@@ -374,6 +387,7 @@ static struct order *order_of(struct hub *hub, const struct core *core, const st
         order = order_new(hub, ORDER_END, event->lease_ended.lease);
     } else if (event->kind == EVENT_JOB_STATE_CHANGED &&
                job_state_is_final(event->job_state_changed.state)) {
+        secrets_forget(hub->server, core_job(core, event->job_state_changed.job));
         order = order_new(hub, ORDER_JOB_OVER, event->job_state_changed.job);
     }
     return order;

@@ -19,6 +19,8 @@
 #include "server/renewal.h"
 #include "server/routes.h"
 #include "server/row_cache.h"
+#include "server/sealed.h"
+#include "server/secrets.h"
 #include "server/server_internal.h"
 #include "server/startup.h"
 #include "server/tables.h"
@@ -98,6 +100,8 @@ static int open_stores(struct server *server, struct error *error)
         return -1;
     snprintf(path, sizeof(path), "%s/keys", options->data_dir);
     if (keys_open(path, &server->keys, error) < 0)
+        return -1;
+    if (sealed_open(options->data_dir, server->keys, &server->sealed, error) < 0)
         return -1;
     if (options->tls_cert &&
         keys_use_certificate(server->keys, options->tls_cert, options->tls_key, error) < 0)
@@ -277,6 +281,7 @@ static void server_done(struct server *server)
     row_cache_free(server->rows);
     versions_free(server->versions);
     blob_store_free(server->blobs);
+    sealed_free(server->sealed);
     keys_free(server->keys);
     token_uses_free(server->token_uses);
     rate_limits_free(server->limits);
@@ -300,8 +305,9 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     server->audits = audits_new(server);
     server->imports = imports_new(server);
     server->looks = looks_new(server);
-    if (open_stores(server, error) < 0 || imports_open(server->imports, error) < 0 ||
-        looks_open(server->looks, error) < 0 ||
+    if (open_stores(server, error) < 0 ||
+        secrets_sweep(server, engine_core(server->engine), error) < 0 ||
+        imports_open(server->imports, error) < 0 || looks_open(server->looks, error) < 0 ||
         hub_open(server, server->options.link_listen, engine_core(server->engine), &server->hub,
                  error) < 0 ||
         open_http(server, &address, made_routes, error) < 0 || startup_prepare(server, error) < 0)

@@ -35,6 +35,7 @@ struct passwords;
 struct rate_limits;
 struct renewal;
 struct row_cache;
+struct sealed;
 struct token_uses;
 struct upkeep;
 struct versions;
@@ -59,6 +60,7 @@ struct server {
     struct core_settings settings;
     char market_path[SERVER_PATH_SIZE]; /* DATA/market.db */
     struct keys *keys;
+    struct sealed *sealed; /* jobs' secrets */
     struct blob_store *blobs;
     struct holdings *holdings; /* who has what of them */
     struct datasets *datasets; /* of the catalogue, on this machine */

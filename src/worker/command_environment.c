@@ -64,6 +64,14 @@ static size_t keep_last(char **list, size_t count)
     return kept;
 }
 
+static size_t add_envs(struct arena *arena, const struct job_env *envs, size_t count, char **list)
+{
+    for (size_t i = 0; i < count; i++)
+        list[i] = arena_format(arena, TEXT_FORMAT "=" TEXT_FORMAT, TEXT_ARGS(envs[i].name),
+                               TEXT_ARGS(envs[i].value));
+    return count;
+}
+
 /* The machine's first, then the image's, the borrower's, and ours last: a borrower cannot unset
  * what Souk says. */
 char **command_environment(struct arena *arena, const struct work *work,
@@ -75,17 +83,15 @@ char **command_environment(struct arena *arena, const struct work *work,
     while (environ[inherited])
         inherited++;
     char **list = arena_alloc(arena, (inherited + image->env.count + lease->env_count +
-                                      OWN_VARIABLES + LAUNCH_VARIABLES_MAX) *
+                                      work->secret_count + OWN_VARIABLES + LAUNCH_VARIABLES_MAX) *
                                          sizeof(*list));
     for (size_t i = 0; i < inherited; i++)
         list[count++] = environ[i];
     const struct text *of_image = image->env.items;
     for (size_t i = 0; i < image->env.count; i++)
         list[count++] = arena_copy_string(arena, of_image[i]);
-    for (size_t i = 0; i < lease->env_count; i++)
-        list[count++] =
-            arena_format(arena, TEXT_FORMAT "=" TEXT_FORMAT, TEXT_ARGS(lease->envs[i].name),
-                         TEXT_ARGS(lease->envs[i].value));
+    count += add_envs(arena, lease->envs, lease->env_count, list + count);
+    count += add_envs(arena, work->secrets, work->secret_count, list + count);
     list[count++] = arena_format(arena, "SOUK_JOB=%" PRIu64, lease->job);
     list[count++] = arena_format(arena, "SOUK_LEASE=%" PRIu64, lease->lease);
     list[count++] = arena_format(arena, "SOUK_RANK=%" PRIu64, place->rank);

@@ -20,6 +20,8 @@ struct work {
     const char *launch_folder; /* for what a framework wants to find */
     struct child_config config;
     struct lease_document lease;
+    const struct job_env *secrets; /* of the job, for its scripts */
+    size_t secret_count;
     const struct dataset_entry *data;
     struct dataset_entry own_data; /* what `data` is for a file of the borrower's */
     struct dataset_shape shape;    /* of a record; its count is 0 */

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "runtime/job_model.h"
+#include "runtime/job_secrets.h"
 #include "worker/worker.h"
 #include "worker/worker_internal.h"
 
@@ -47,6 +48,12 @@ static int config_receive(struct work *work, struct error *error)
     if (message.kind != CHILD_CONFIG)
         return error_set(error, ERROR_INVALID, "the first message is not the lease");
     work->config = message.config;
+    struct job_spec spec = {0};
+    if (message.config.secrets.size &&
+        job_secrets_read(work->arena, message.config.secrets, &spec, error) < 0)
+        return -1;
+    work->secrets = spec.secrets;
+    work->secret_count = spec.secret_count;
     return lease_document_read(work->arena, message.config.lease_json, &work->lease, error);
 }
 

@@ -283,10 +283,12 @@ def test_a_market_learns_neither_address_nor_secrets(souk, tmp_path, scratch):
             job.write_text(command % "page.tar.gz")
             done = souk("job", "submit", "-y", "-d", job, code=8)
             assert "page.tar.gz: it is no archive" in done.stderr
-            job.write_text("name: none\nrun: true\n" + secrets)
-            assert "nothing here has one" in souk("job", "submit", "-y", "-d", job, code=2).stderr
-            answer = market.post("/v1/jobs", {"name": "x", "run": "true", "secrets": {"A": "b"}}, token)
-            assert answer.status == 400 and b"never sent" in answer.body
+            (tmp_path / "rows.csv").write_bytes(rows())
+            job.write_text(JOB.format(data=tmp_path / "rows.csv", secrets=secrets))
+            assert "train.data has none" in souk("job", "submit", "-y", "-d", job, code=2).stderr
+            native = {**json.loads(shown[0])["spec"], "secrets": {"A": "b"}}
+            answer = market.post("/v1/jobs", native, token)
+            assert answer.status == 400 and b"programs of your own" in answer.body
             everything = b"".join(path.read_bytes() for path in (tmp_path / "market").rglob("*") if path.is_file())
             for word in (bucket.secret_key, bucket.access_key, "souk-data", "private/"):
                 assert word not in shown[0] + shown[1] and word.encode() not in everything, word
