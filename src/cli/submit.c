@@ -143,6 +143,14 @@ static void append_work(struct buffer *plan, struct arena *arena, const struct j
                              spec->requirements.size && spec->wheels.size ? " and " : "",
                              output_text(arena, spec->wheels));
     char place[PLACE_NAME_SIZE];
+    for (size_t i = 0; i < spec->file_mount_count; i++) {
+        const struct job_mount *mount = &spec->file_mounts[i];
+        buffer_append_format(plan, "  mount     %s from %s%s\n", output_text(arena, mount->target),
+                             place_is_address(mount->source) ? place_describe(mount->source, place)
+                             : mount->source.size            ? output_text(arena, mount->source)
+                                                             : "the market",
+                             mount->shard ? ", each rank its part" : "");
+    }
     if (spec->secret_count)
         buffer_append_format(plan, "  secrets   %s, for every rank\n",
                              output_text(arena, job_secrets_names(arena, spec)));

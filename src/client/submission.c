@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "client/bring.h"
+#include "client/mounts.h"
 #include "client/upload.h"
 #include "client/wheels.h"
 #include "runtime/job_model.h"
@@ -22,6 +23,11 @@
 static struct job_spec without_places(struct arena *arena, const struct job_spec *spec)
 {
     struct job_spec told = job_secrets_named(arena, spec);
+    struct job_mount *mounts = arena_alloc(arena, (spec->file_mount_count + 1) * sizeof(*mounts));
+    for (size_t i = 0; i < spec->file_mount_count; i++)
+        mounts[i] = (struct job_mount){.target = spec->file_mounts[i].target,
+                                       .shard = spec->file_mounts[i].shard};
+    told.file_mounts = mounts;
     told.workdir = told.requirements = told.wheels = (struct text){0};
     if (job_train_peer(&told.train).size)
         told.train.test = upload_name(told.train.test);
@@ -204,7 +210,7 @@ int submission_check(const struct job_spec *spec, struct error *error)
 {
     const bool has_own_image = spec->resources.image_id.size && !job_spec_image(spec);
     if (check_secrets(spec, error) < 0 || check_folder(spec, error) < 0 ||
-        wheels_check(spec, error) < 0)
+        mounts_check(spec, error) < 0 || wheels_check(spec, error) < 0)
         return -1;
     return has_own_image ? upload_check_image(spec->resources.image_id, error) : 0;
 }
@@ -223,6 +229,8 @@ static int gather(struct arena *arena, struct bundle *bundle, struct job_spec *s
                                           .stop = options->stop};
     if (spec->workdir.size && upload_files(arena, &upload, spec, error) < 0)
         return error_wrap(error, "workdir");
+    if (mounts_upload(arena, &upload, spec, error) < 0)
+        return -1;
     if (spec->resources.image_id.size && !job_spec_image(spec) &&
         upload_image(arena, &upload, spec, error) < 0)
         return error_wrap(error, "image");

@@ -147,27 +147,27 @@ static void free_mapping(void *context)
     free(mapping);
 }
 
-/* The file may be closed then. `name` lives as long as the program. */
-static int add_file(const struct upload_options *options, int fd, const char *name,
-                    const char *media_type, bool is_others, struct job_input *input,
-                    struct error *error)
+int upload_add_file(const struct upload_options *options, const struct upload_file *file,
+                    struct job_input *input, struct error *error)
 {
     struct stat status;
-    if (fstat(fd, &status) < 0)
-        return error_set_errno(error, errno, "read the %s", name);
+    if (fstat(file->fd, &status) < 0)
+        return error_set_errno(error, errno, "read the %s", file->name);
     const size_t size = (size_t)status.st_size;
-    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file->fd, 0);
     if (bytes == MAP_FAILED)
-        return error_set_errno(error, errno, "read the %s", name);
+        return error_set_errno(error, errno, "read the %s", file->name);
     struct mapping *mapping = malloc(sizeof(*mapping));
     ASSERT(mapping);
     *mapping = (struct mapping){bytes, size};
     bundle_keep_take(options->bundle, mapping, free_mapping);
     const struct bundle_part part = {
-        .name = name,
-        .packing = {.media_type = media_type, .record_bytes = 1},
+        .name = file->name,
+        .packing = {.media_type = file->media_type,
+                    .header_bytes = file->header_bytes,
+                    .record_bytes = 1},
         .bytes = {bytes, size},
-        .is_others = is_others,
+        .is_others = file->is_others,
     };
     return bundle_add(options->bundle, &part, input, error);
 }
@@ -175,8 +175,11 @@ static int add_file(const struct upload_options *options, int fd, const char *na
 static int add_archive(const struct upload_options *options, int fd, bool is_others,
                        struct job_input *input, struct error *error)
 {
-    return add_file(options, fd, input->split == JOB_SPLIT_IMAGE ? "image" : "files",
-                    "application/x-tar+zstd", is_others, input, error);
+    const struct upload_file file = {.fd = fd,
+                                     .name = job_split_name(input->split),
+                                     .media_type = "application/x-tar+zstd",
+                                     .is_others = is_others};
+    return upload_add_file(options, &file, input, error);
 }
 
 /* A new one at the end of the list, which is a copy. */
@@ -189,6 +192,15 @@ static struct job_input *add_input(struct arena *arena, struct job_spec *spec, s
     inputs[spec->input_count] = (struct job_input){.name = name, .split = split};
     spec->inputs = inputs;
     return &inputs[spec->input_count++];
+}
+
+int upload_add_input(struct arena *arena, struct job_spec *spec, struct text name,
+                     enum job_split split, struct job_input **out_input, struct error *error)
+{
+    if (spec->input_count == JOB_INPUTS_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "the job has %d inputs already", JOB_INPUTS_MAX);
+    *out_input = add_input(arena, spec, name, split);
+    return 0;
 }
 
 int upload_check_image(struct text path, struct error *error)
@@ -248,8 +260,8 @@ int upload_wheels(struct arena *arena, const struct upload_options *options, str
         options->on_reading(options->context, "Fetching the wheels that the requirements name ...");
     if (wheels_pack(arena, spec, options->stop, fd, &count, error) < 0)
         return -1;
-    return add_file(options, fd, "wheels", "application/x-tar+zstd", /* is_others= */ false,
-                    add_input(arena, spec, TEXT("wheels"), JOB_SPLIT_WHEELS), error);
+    return add_archive(options, fd, /* is_others= */ false,
+                       add_input(arena, spec, TEXT("wheels"), JOB_SPLIT_WHEELS), error);
 }
 
 int upload_files(struct arena *arena, const struct upload_options *options, struct job_spec *spec,
@@ -342,9 +354,12 @@ int upload_checkpoint(struct arena *arena, const struct upload_options *options,
     AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(error, errno, "open \"%s\"", path);
-    return add_file(options, fd, LEASE_CHECKPOINT_NAME, "application/octet-stream",
-                    /* is_others= */ true,
-                    add_input(arena, spec, TEXT(LEASE_CHECKPOINT_NAME),
-                              job_spec_is_command(spec) ? JOB_SPLIT_FILES : JOB_SPLIT_TEST),
-                    error);
+    const struct upload_file file = {.fd = fd,
+                                     .name = LEASE_CHECKPOINT_NAME,
+                                     .media_type = "application/octet-stream",
+                                     .is_others = true};
+    return upload_add_file(options, &file,
+                           add_input(arena, spec, TEXT(LEASE_CHECKPOINT_NAME),
+                                     job_spec_is_command(spec) ? JOB_SPLIT_FILES : JOB_SPLIT_TEST),
+                           error);
 }

@@ -45,6 +45,21 @@ MUST_CHECK int upload_check_image(struct text path, struct error *error);
 MUST_CHECK int upload_wheels(struct arena *arena, const struct upload_options *options,
                              struct job_spec *spec, struct error *error);
 
+/* A file that becomes an input whole, its records bytes. */
+struct upload_file {
+    int fd;           /* may be closed then */
+    const char *name; /* for people; lives as long as the bundle */
+    const char *media_type;
+    uint64_t header_bytes;
+    bool is_others; /* others may change it: it is not served */
+};
+MUST_CHECK int upload_add_file(const struct upload_options *options, const struct upload_file *file,
+                               struct job_input *input, struct error *error);
+/* A new one at the end of the list, which is a copy. */
+MUST_CHECK int upload_add_input(struct arena *arena, struct job_spec *spec, struct text name,
+                                enum job_split split, struct job_input **out_input,
+                                struct error *error);
+
 /* Adds the checkpoint, which the parameter server goes on from, to spec->inputs. CORRUPT when it is
  * none, INVALID when it is of another model than the job's, or has learnt all the job's epochs. */
 MUST_CHECK int upload_checkpoint(struct arena *arena, const struct upload_options *options,

@@ -1,7 +1,8 @@
 /*
  * Shard: a lease's data: fetches manifests and the chunks its records lie in, and writes one file
  * per input. An idx file gets the record count of the shard in its header, so that it is a whole
- * idx file again.
+ * idx file again. A mount (runtime/mount_index.h) becomes the files it is, below FOLDER/mounts, of
+ * a shared one those of this rank: its index is fetched first.
  */
 #pragma once
 

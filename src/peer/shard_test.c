@@ -1,9 +1,13 @@
-/* The files of a lease, put together from chunks that are in the store; how these get there is
+/* covers mount_writer.c, shard.c
+ *
+ * The files of a lease, put together from chunks that are in the store; how these get there is
  * fetch.c's. Manifests are what a borrower made of them. */
+#include "base/file.h"
 #include "blob/manifest.h"
 #include "blob/pack.h"
 #include "net/http_client.h"
 #include "peer/shard.h"
+#include "runtime/mount_index.h"
 #include "sandbox/folder.h"
 #include "testing/testing.h"
 
@@ -24,6 +28,7 @@ struct fixture {
     bool is_done;
     bool has_failed;
     struct error error;
+    uint32_t rank, world; /* 0: it is alone */
 };
 
 static int set_up(void **state)
@@ -79,6 +84,8 @@ static void run(struct fixture *fixture, const struct lease_data *data, size_t c
                                                      .store = fixture->store,
                                                      .server_url = "http://127.0.0.1:1",
                                                      .token = "none",
+                                                     .rank = fixture->rank,
+                                                     .world = fixture->world,
                                                      .is_away = &is_away},
                                           .folder = fixture->files,
                                           .data = data,
@@ -163,6 +170,114 @@ static void records_are_cut_out_of_chunks_into_whole_files(void **state)
     expect_file(fixture, "middle", 5, 20);
     expect_file(fixture, "many", 3, 30);
     expect_file(fixture, "last", RECORDS - 1, 1);
+}
+
+/* a: 24 of 'a', b/empty, b/run (a program): "bbbbbb", c: "cc", cut into chunks of 8 bytes. */
+#define A_BYTES "aaaaaaaaaaaaaaaaaaaaaaaa"
+static struct manifest pack_mount(struct fixture *fixture, uint64_t *out_index_size)
+{
+    struct error error = {0};
+    struct manifest manifest;
+    struct mount_file files[] = {{TEXT("a"), sizeof(A_BYTES) - 1, false},
+                                 {TEXT("b/empty"), 0, false},
+                                 {TEXT("b/run"), 6, true},
+                                 {TEXT("c"), 2, false}};
+    const struct mount_index index = {.files = files, .file_count = 4};
+    struct buffer encoded AUTO_BUFFER, file AUTO_BUFFER;
+    buffer_init(&encoded, 4096);
+    buffer_init(&file, 4096);
+    ASSERT_OK(mount_index_encode(&index, &encoded, &error));
+    uint8_t header[MOUNT_HEADER_SIZE];
+    mount_header_write(encoded.size, header);
+    buffer_append(&file, header, sizeof(header));
+    buffer_append_text(&file, buffer_text(&encoded));
+    buffer_append_text(&file, TEXT(A_BYTES "bbbbbbcc"));
+    int fd = memfd_create("mount", MFD_CLOEXEC);
+    assert_int_equal(write(fd, file.data, file.size), file.size);
+    lseek(fd, 0, SEEK_SET);
+    const struct pack_options options = {
+        .header_bytes = MOUNT_HEADER_SIZE, .record_bytes = 1, .chunk_bytes = 8};
+    const struct pack_source source = pack_source_fd(&fd);
+    const struct pack_sink sink = pack_sink_store(fixture->store);
+    ASSERT_OK(pack_stream(fixture->arena, &options, &source, &sink, &manifest, &error));
+    close(fd);
+    *out_index_size = encoded.size;
+    return manifest;
+}
+
+static void expect_text(struct fixture *fixture, const char *name, const char *text, mode_t mode)
+{
+    struct error error = {0};
+    struct stat status;
+    char path[192];
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, 4096);
+    snprintf(path, sizeof(path), "%s/mounts/%s", fixture->files, name);
+    ASSERT_OK(file_read(path, &bytes, &error));
+    assert_string_equal(buffer_string(&bytes), text);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, mode);
+}
+
+static void expect_success(struct fixture *fixture)
+{
+    if (fixture->has_failed)
+        fail_msg("%s", fixture->error.message);
+}
+
+static void a_mount_becomes_the_files_it_is(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t index_size;
+    const struct manifest labels = pack_labels(fixture, 16);
+    const struct manifest manifest = pack_mount(fixture, &index_size);
+    const struct job_mount mount = {.target = TEXT("in/data")};
+    struct lease_data data[] = {input_of(fixture, &labels, "all", 0, RECORDS),
+                                input_of(fixture, &manifest, "mount-0", 0, manifest.record_count)};
+    data[1].mount = &mount;
+    run(fixture, data, 2, 1 << 20);
+    expect_success(fixture);
+    expect_file(fixture, "all", 0, RECORDS);
+    expect_text(fixture, "in/data/a", A_BYTES, 0644);
+    expect_text(fixture, "in/data/b/empty", "", 0644);
+    expect_text(fixture, "in/data/b/run", "bbbbbb", 0755);
+    expect_text(fixture, "in/data/c", "cc", 0644);
+}
+
+/* The second of two ranks. A chunk of the other's file is nowhere: asking for it would fail. */
+static void a_shared_mount_fetches_the_ranks_own_files_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error error = {0};
+    uint64_t index_size;
+    struct manifest_range range;
+    const struct manifest manifest = pack_mount(fixture, &index_size);
+    const struct job_mount mount = {.target = TEXT("data"), .shard = true};
+    struct lease_data data = input_of(fixture, &manifest, "mount-0", 0, manifest.record_count);
+    data.mount = &mount;
+    ASSERT_OK(manifest_map_records(&manifest, index_size + 8, 1, &range, &error));
+    ASSERT_OK(blob_store_delete(fixture->store,
+                                &manifest_chunk(&manifest, range.first_chunk_index)->hash, &error));
+    fixture->rank = 1;
+    fixture->world = 2;
+    run(fixture, &data, 1, 8 + MOUNT_HEADER_SIZE);
+    expect_success(fixture);
+    expect_text(fixture, "data/b/run", "bbbbbb", 0755);
+    expect_text(fixture, "data/c", "cc", 0644);
+    char path[192];
+    snprintf(path, sizeof(path), "%s/mounts/data/a", fixture->files);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void what_is_no_mount_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct manifest manifest = pack_labels(fixture, 16);
+    const struct job_mount mount = {.target = TEXT("data")};
+    struct lease_data data = input_of(fixture, &manifest, "mount-0", 0, RECORDS);
+    data.mount = &mount;
+    run(fixture, &data, 1, 1 << 20);
+    expect_failure(fixture, ERROR_CORRUPT, "not the files of a mount");
 }
 
 static void no_data_is_done_at_once(void **state)
@@ -259,6 +374,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SHARD_TEST(records_are_cut_out_of_chunks_into_whole_files),
+        SHARD_TEST(a_mount_becomes_the_files_it_is),
+        SHARD_TEST(a_shared_mount_fetches_the_ranks_own_files_alone),
+        SHARD_TEST(what_is_no_mount_is_refused),
         SHARD_TEST(no_data_is_done_at_once),
         SHARD_TEST(more_than_the_leases_disk_is_refused_before_anything_is_written),
         SHARD_TEST(records_that_are_not_there_are_refused),

@@ -134,6 +134,8 @@ static int read_field(struct job_reader *reader, const struct job_field *field,
         return read_list(reader, field, node, place, base);
     if (field->kind == JOB_FIELD_ENVS)
         return job_read_envs(reader, field, node, place, base);
+    if (field->kind == JOB_FIELD_MOUNTS)
+        return job_read_mounts(reader, field, node, place, base);
     if (field->kind == JOB_FIELD_WORDS)
         return read_words(reader, field, node, place,
                           (struct text *)(void *)(base + field->offset));

@@ -54,6 +54,7 @@ enum job_field_kind {
     JOB_FIELD_START,        /* struct job_start_wish */
     JOB_FIELD_SCRIPT,       /* struct text of any characters but NUL; at most `maximum` bytes */
     JOB_FIELD_ENVS,         /* pointer to struct job_env, their number at count_offset */
+    JOB_FIELD_MOUNTS,       /* pointer to struct job_mount, likewise */
     JOB_FIELD_OBJECT,       /* a struct in place, by `table` */
     JOB_FIELD_LIST,         /* pointer to structs by `table`, their number at count_offset */
     JOB_FIELD_LATER,        /* of the format, but not supported yet: refused, with `help` */
@@ -100,6 +101,10 @@ MUST_CHECK int job_table_refuse(const struct job_node *root, const char *file_na
                                 const char *path, const char *what, struct error *error);
 void job_table_write(struct json_writer *writer, const struct job_table *table, const void *value);
 void job_table_write_schema(struct json_writer *writer, const struct job_table *table);
+
+/* job_field_mounts.c */
+void job_write_mounts(struct json_writer *writer, const struct job_mount *mounts, size_t count);
+void job_write_mounts_kind(struct json_writer *writer, const struct job_field *field);
 
 /* job_spec.c: the whole spec, with what no single field can check. */
 MUST_CHECK int job_spec_read_tree(struct arena *arena, const struct job_node *root,

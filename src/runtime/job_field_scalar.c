@@ -290,6 +290,7 @@ int job_read_scalar(struct job_reader *reader, const struct job_field *field,
     case JOB_FIELD_OBJECT:
     case JOB_FIELD_LIST:
     case JOB_FIELD_ENVS:
+    case JOB_FIELD_MOUNTS:
     case JOB_FIELD_WORDS:
     case JOB_FIELD_LATER:
         break;

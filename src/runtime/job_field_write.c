@@ -69,6 +69,7 @@ static bool is_given(const struct job_field *field, const char *base)
         return field->default_text || *(const double *)(const void *)value != 0.0;
     case JOB_FIELD_LIST:
     case JOB_FIELD_ENVS:
+    case JOB_FIELD_MOUNTS:
         return *(const size_t *)(const void *)(base + field->count_offset) > 0;
     case JOB_FIELD_U64:
         return field->default_text || *(const uint64_t *)(const void *)value != 0;
@@ -214,6 +215,10 @@ static void write_field(struct json_writer *writer, const struct job_field *fiel
         return;
     case JOB_FIELD_ENVS:
         write_envs(writer, field, base);
+        return;
+    case JOB_FIELD_MOUNTS:
+        job_write_mounts(writer, *(const struct job_mount *const *)value,
+                         *(const size_t *)(const void *)(base + field->count_offset));
         return;
     case JOB_FIELD_LATER:
         break;
@@ -448,6 +453,9 @@ static void write_kind(struct json_writer *writer, const struct job_field *field
         return;
     case JOB_FIELD_ENVS:
         write_envs_kind(writer, field);
+        return;
+    case JOB_FIELD_MOUNTS:
+        job_write_mounts_kind(writer, field);
         return;
     case JOB_FIELD_OBJECT:
         write_table_schema(writer, field->table);

@@ -45,6 +45,11 @@ MUST_CHECK int job_read_envs(struct job_reader *reader, const struct job_field *
                              const struct job_node *node, const struct job_place *place,
                              char *base);
 
+/* job_field_mounts.c */
+MUST_CHECK int job_read_mounts(struct job_reader *reader, const struct job_field *field,
+                               const struct job_node *node, const struct job_place *place,
+                               char *base);
+
 /* job_sync.c: refuses each setting that its policy does not have, or that others rule out. */
 void job_sync_check(struct job_reader *reader, const struct job_node *root,
                     const struct job_spec *spec);

@@ -41,9 +41,41 @@ const struct job_input *job_spec_wheels(const struct job_spec *spec)
     return NULL;
 }
 
+const struct job_input *job_spec_mount(const struct job_spec *spec, size_t index)
+{
+    char name[sizeof(JOB_MOUNT_INPUT) + 24];
+    snprintf(name, sizeof(name), JOB_MOUNT_INPUT "%zu", index);
+    for (size_t i = 0; i < spec->input_count; i++)
+        if (spec->inputs[i].split == JOB_SPLIT_MOUNT && text_is(spec->inputs[i].name, name))
+            return &spec->inputs[i];
+    return NULL;
+}
+
 bool job_spec_has_packages(const struct job_spec *spec)
 {
     return spec->requirements.size || spec->wheels.size || job_spec_wheels(spec);
+}
+
+/* Inputs of mounts are known by their names, which are theirs alone. */
+static int check_mounts(const struct job_spec *spec, struct error *error)
+{
+    size_t found = 0, named = 0;
+    for (size_t i = 0; i < spec->file_mount_count; i++)
+        found += job_spec_mount(spec, i) != NULL;
+    for (size_t i = 0; i < spec->input_count; i++) {
+        const struct job_input *input = &spec->inputs[i];
+        const bool is_mount = input->split == JOB_SPLIT_MOUNT;
+        if (!is_mount && text_starts_with(input->name, TEXT(JOB_MOUNT_INPUT)))
+            return error_set(
+                error, ERROR_INVALID,
+                "inputs[%zu].name: only those of file_mounts begin with " JOB_MOUNT_INPUT, i);
+        named += is_mount;
+    }
+    if (named != found)
+        return error_set(error, ERROR_INVALID,
+                         "inputs: more mounts than file_mounts, or not named " JOB_MOUNT_INPUT
+                         "0 ...");
+    return 0;
 }
 
 /* Whoever brings packages wants machines that install them. */
@@ -86,6 +118,7 @@ static int check_foreign(const struct job_node *root, const char *file_name,
                                              "max_restarts",
                                              "requirements",
                                              "wheels",
+                                             "file_mounts",
                                              "checkpoint_interval",
                                              NULL};
     static const char *const of_native[] = {"train", "sync", NULL};
@@ -169,7 +202,7 @@ int job_runtime_check(const struct job_node *root, const char *file_name, struct
     spec->sync = (struct job_sync){0};
     if (job_spec_restart(spec) == MUSTER_RESTART_NEVER)
         spec->market.replace_lost = false;
-    if (check_packages(root, file_name, spec, error) < 0)
+    if (check_packages(root, file_name, spec, error) < 0 || check_mounts(spec, error) < 0)
         return -1;
     return job_spec_is_gathered(spec) ? check_gathered(root, file_name, spec, error) : 0;
 }

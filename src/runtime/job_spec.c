@@ -42,7 +42,8 @@ static const char *const robusts[] = {"none", "norm", "trimmed", "median", NULL}
 static const char *const searches[] = {"auto", "paper", "off", NULL};
 static const char *const networks[] = {"none", "job", "open", NULL};
 static const char *const installs[] = {"none", "wheels", "index", NULL};
-static const char *const splits[] = {"train", "test", "files", "image", "wheels", "all", NULL};
+static const char *const splits[] = {"train",  "test",  "files", "image",
+                                     "wheels", "mount", "all",   NULL};
 
 #define LATER(name_)                                                                               \
     {                                                                                              \
@@ -338,7 +339,11 @@ static const struct job_field spec_fields[] = {
      .maximum = JOB_ENVS_MAX * (JOB_ENV_NAME_SIZE_MAX + 1)},
     {"secret_file", JOB_FIELD_NAME, offsetof(struct job_spec, secret_file),
      .help = "Where the market keeps them sealed, which fills it in.", .maximum = 64},
-    LATER("file_mounts"),
+    {"file_mounts", JOB_FIELD_MOUNTS, offsetof(struct job_spec, file_mounts),
+     .help =
+         "Files that every rank finds in its working folder, to read: a place there, and a path "
+         "or address they come from; with shard: true each rank gets its part of them.",
+     .maximum = JOB_MOUNTS_MAX, .count_offset = offsetof(struct job_spec, file_mount_count)},
     {"requirements", JOB_FIELD_SCRIPT, offsetof(struct job_spec, requirements),
      .help = "A requirements file of pip: what it names is fetched here, uploaded, and installed "
              "for every rank.",

@@ -26,6 +26,9 @@ enum {
     JOB_ENVS_MAX = 64,
     JOB_ENV_NAME_SIZE_MAX = 128,
     JOB_ENV_VALUE_SIZE_MAX = 4 << 10,
+    JOB_MOUNTS_MAX = 8,
+    JOB_MOUNT_TARGET_SIZE_MAX = 200,
+    JOB_MOUNT_SOURCE_SIZE_MAX = 4095,
 };
 
 /* "0.5" is exactly that much of a machine; "0.5+" is that much or whatever more it offers. */
@@ -162,13 +165,15 @@ struct job_sync {
 /* train: each worker gets its part of the records; test: the parameter server gets it whole;
  * files: an archive that each worker gets whole and unpacks into its working folder; image: an OCI
  * image that each worker runs in; wheels: an archive of wheels that are installed for each worker;
- * all: each worker and the parameter server get it whole. */
+ * mount: the files of one of file_mounts (mount_index.h); all: each worker and the parameter server
+ * get it whole. */
 enum job_split {
     JOB_SPLIT_TRAIN,
     JOB_SPLIT_TEST,
     JOB_SPLIT_FILES,
     JOB_SPLIT_IMAGE,
     JOB_SPLIT_WHEELS,
+    JOB_SPLIT_MOUNT,
     JOB_SPLIT_ALL,
     JOB_SPLIT_COUNT,
 };
@@ -188,6 +193,14 @@ struct job_env {
     struct text name;
     struct text value;
     struct text source; /* of a secret without a value: the variable of who submits that has it */
+};
+
+/* Files that every rank finds at a place in its working folder, and cannot change; sorted by target
+ * in a spec. */
+struct job_mount {
+    struct text target; /* of plain names, slashes between: mount_path_is_fine */
+    struct text source; /* a path or an address; empty: its input is there already */
+    bool shard;         /* each rank gets its part alone: mount_index_part */
 };
 
 /* Of runtime `tensorflow`: the first rank is the chief if there are parameter servers. */
@@ -216,6 +229,8 @@ struct job_spec {
     size_t secret_count;
     struct text secret_names; /* joined by commas; what is known of them once they are sealed */
     struct text secret_file;  /* of the market: where they lie */
+    const struct job_mount *file_mounts;
+    size_t file_mount_count;
     struct text requirements; /* a file that names packages the ranks get; optional */
     struct text wheels;       /* files and folders of them, joined by commas; optional */
     struct text setup;        /* a shell script before `run`; optional; not with `native` */
@@ -257,6 +272,10 @@ bool job_spec_is_gathered(const struct job_spec *spec);
 const struct job_input *job_spec_image(const struct job_spec *spec);
 /* It brings packages to install: those it names, or has uploaded. */
 bool job_spec_has_packages(const struct job_spec *spec);
+/* The input that one of its file_mounts has become; NULL: none yet. They are named "mount-0" ... in
+ * the order of the targets. */
+#define JOB_MOUNT_INPUT "mount-"
+const struct job_input *job_spec_mount(const struct job_spec *spec, size_t index);
 /* The input that is its wheels; NULL: it has none. */
 const struct job_input *job_spec_wheels(const struct job_spec *spec);
 

@@ -17,6 +17,8 @@ static const struct job_table native_table = JOB_TABLE(native_fields, struct job
 static const struct job_field command_fields[] = {
     {"envs", JOB_FIELD_ENVS, offsetof(struct job_spec, envs), .maximum = JOB_ENVS_MAX,
      .count_offset = offsetof(struct job_spec, env_count)},
+    {"file_mounts", JOB_FIELD_MOUNTS, offsetof(struct job_spec, file_mounts),
+     .maximum = JOB_MOUNTS_MAX, .count_offset = offsetof(struct job_spec, file_mount_count)},
     {"setup", JOB_FIELD_SCRIPT, offsetof(struct job_spec, setup), .maximum = JOB_SCRIPT_SIZE_MAX},
     {"run", JOB_FIELD_SCRIPT, offsetof(struct job_spec, run), .maximum = JOB_SCRIPT_SIZE_MAX},
     {"num_nodes_max", JOB_FIELD_U64, offsetof(struct job_spec, num_nodes_max), .minimum = 1,

@@ -109,9 +109,10 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
         const struct job_input *input = &spec->inputs[i];
         const bool is_image = input->split == JOB_SPLIT_IMAGE;
         const bool is_wheels = input->split == JOB_SPLIT_WHEELS;
+        const bool is_mount = input->split == JOB_SPLIT_MOUNT;
         const bool is_for_all = input->split == JOB_SPLIT_ALL && wanted != JOB_SPLIT_FILES;
         if (input->split != wanted && !is_for_all &&
-            !((is_image || is_wheels) && wanted == JOB_SPLIT_FILES))
+            !((is_image || is_wheels || is_mount) && wanted == JOB_SPLIT_FILES))
             continue;
         if (lease->checkpoint && text_equal(input->name, TEXT(LEASE_CHECKPOINT_NAME)))
             continue; /* there is a later one */
@@ -282,6 +283,17 @@ bool lease_document_has_internet(const struct lease_document *document)
     return lease_document_has_network(document) && text_equal(document->network, TEXT("open"));
 }
 
+static void set_mounts(const struct job_spec *spec, struct lease_data *data, size_t count)
+{
+    for (size_t i = 0; i < spec->file_mount_count; i++) {
+        char name[sizeof(JOB_MOUNT_INPUT) + 24];
+        snprintf(name, sizeof(name), JOB_MOUNT_INPUT "%zu", i);
+        for (size_t k = 0; k < count; k++)
+            if (strcmp(data[k].name, name) == 0)
+                data[k].mount = &spec->file_mounts[i];
+    }
+}
+
 int lease_document_read(struct arena *arena, struct text json, struct lease_document *out_document,
                         struct error *error)
 {
@@ -310,6 +322,9 @@ int lease_document_read(struct arena *arena, struct text json, struct lease_docu
     document.world_max = spec.num_nodes_max > document.world ? spec.num_nodes_max : document.world;
     document.envs = spec.envs;
     document.env_count = spec.env_count;
+    document.mounts = spec.file_mounts;
+    document.mount_count = spec.file_mount_count;
+    set_mounts(&spec, raw.data.items, raw.data.count);
     document.data = raw.data.items;
     document.data_count = raw.data.count;
     if (check_document(&document, error) < 0)

@@ -20,6 +20,7 @@ struct lease_data {
     uint8_t manifest[JOB_HASH_SIZE];
     uint64_t first_record;
     uint64_t record_count;
+    const struct job_mount *mount; /* of file_mounts: the files it is; NULL: one file */
 };
 
 struct lease_document {
@@ -56,12 +57,15 @@ struct lease_document {
     bool has_wheels;    /* likewise: lease_document_wheels */
     const struct job_env *envs;
     size_t env_count;
+    const struct job_mount *mounts;
+    size_t mount_count;
     const struct lease_data *data;
     size_t data_count;
 };
 
 #define LEASE_IMAGE_NAME  "image"  /* of the data that is one */
 #define LEASE_WHEELS_NAME "wheels" /* of the archive of them */
+#define LEASE_MOUNTS_NAME "mounts" /* of the folder that has those of all targets, in /data */
 /* Of what a parameter server leaves now and then, and of the data that its successor goes on from,
  * or the server of a job that was resumed: then it is an input of the job. */
 #define LEASE_CHECKPOINT_NAME "checkpoint"

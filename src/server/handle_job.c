@@ -351,6 +351,14 @@ void handle_job_create(struct http_request *request, void *context)
             "submit does both)");
         return;
     }
+    for (size_t i = 0; i < spec->file_mount_count; i++)
+        if (!job_spec_mount(spec, i)) {
+            http_reply_problem(
+                request, 400, "invalid",
+                "inputs: files of file_mounts are missing: upload them and name their manifests "
+                "(souk job submit does both)");
+            return;
+        }
     if (!spec->input_count && !job_spec_is_command(spec)) {
         struct call *taken = TAKE(call);
         datasets_give(taken->server->datasets, taken->caller.account, &spec->train, data_given,

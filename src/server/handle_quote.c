@@ -214,6 +214,8 @@ static void write_needs(struct json_writer *writer, struct server *server,
         json_string(writer, "image");
     if ((spec->requirements.size || spec->wheels.size) && !job_spec_wheels(spec))
         json_string(writer, "wheels");
+    if (spec->file_mount_count && !job_spec_mount(spec, spec->file_mount_count - 1))
+        json_string(writer, "file_mounts");
     if (!job_spec_is_command(spec) && !spec->input_count &&
         !datasets_has(server->datasets, &spec->train))
         json_string(writer, "data");
@@ -312,6 +314,11 @@ void handle_job_check(struct http_request *request, void *context)
     /* A folder comes as an archive: what it is called costs nothing. */
     struct job_spec asked = *spec;
     asked.workdir = (struct text){0};
+    struct job_mount *mounts =
+        arena_alloc(call->arena, (spec->file_mount_count + 1) * sizeof(*mounts));
+    for (size_t i = 0; i < spec->file_mount_count; i++)
+        mounts[i] = (struct job_mount){.target = spec->file_mounts[i].target};
+    asked.file_mounts = mounts;
     if (handle_job_request(call, &asked, &look->request, &error) < 0) {
         send_mistakes(request, text_of(error.message), (struct text){0});
         return;

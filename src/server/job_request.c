@@ -114,6 +114,10 @@ int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t 
     if (spec->workdir.size)
         return error_set(error, ERROR_INVALID,
                          "workdir: a folder of yours is not here; name its archive under inputs");
+    for (size_t i = 0; i < spec->file_mount_count; i++)
+        if (spec->file_mounts[i].source.size)
+            return error_set(error, ERROR_INVALID,
+                             "file_mounts: a path of yours is not here; name its input alone");
     struct job_request request = {
         .account = account,
         .spec = json,

@@ -590,8 +590,9 @@ int run_command(struct work *work, struct work_result *out_result, struct error 
     const struct child_message ready = {.kind = CHILD_READY};
     list_init(&role.launched);
     if (hide_from_scripts(error) < 0 || enter_folder(work, error) < 0 ||
-        command_unpack_files(work, error) < 0 || read_image(&role, error) < 0 ||
-        role_open(&role, error) < 0 || control_send(work->control_fd, &ready, error) < 0)
+        command_unpack_files(work, error) < 0 || command_link_mounts(work, error) < 0 ||
+        read_image(&role, error) < 0 || role_open(&role, error) < 0 ||
+        control_send(work->control_fd, &ready, error) < 0)
         return -1;
     role.is_setup = work->lease.setup.size > 0;
     if ((role.is_setup ? start_alone(&role, work->lease.setup, error) : begin(&role, error)) < 0 ||

@@ -15,7 +15,7 @@ export interface Layer {
 
 export interface Input {
   name: string;
-  split: "train" | "test" | "files" | "image" | "wheels" | "all";
+  split: "train" | "test" | "files" | "image" | "wheels" | "mount" | "all";
   manifest: string;
   records: number;
 }
