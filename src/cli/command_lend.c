@@ -4,6 +4,7 @@
 #include "base/schedule.h"
 #include "base/units.h"
 #include "cli/lend_guard.h"
+#include "cli/lend_install.h"
 #include "cli/lend_questions.h"
 #include "cli/output.h"
 #include "peer/cache.h"
@@ -31,7 +32,7 @@ struct lend_options {
     struct option_list resolvers, closed_networks;
     const char *open_rate;
     int images; /* of no_or_yes */
-    const char *install;
+    const char *install, *index_url;
     const char *when;
     const char *zone;
     struct option_list labels, hide_labels, data, software;
@@ -88,9 +89,13 @@ static const struct option lend_options[] = {
     {"images", OPTION_CHOICE, offsetof(struct lend_options, images), "WORD", "no",
      "yes: jobs may bring an OCI image to run in, in the same sandbox.", .choices = no_or_yes},
     {"install", OPTION_TEXT, offsetof(struct lend_options, install), "WHAT",
-     .help = "What may be installed for a job's program: none; wheels, those that it brings, "
-             "offline and in the sandbox. By default what this machine's offers say (souk offer "
-             "change --install); none holds whatever they say, wheels is in the first offer."},
+     .help =
+         "What may be installed for a job's program: none; wheels, those that it brings, "
+         "offline and in the sandbox; index, also those that it names, fetched from "
+         "--index-url. By default what this machine's offers say (souk offer change --install), "
+         "but for index; none holds whatever they say, the others are in the first offer."},
+    {"index_url", OPTION_TEXT, offsetof(struct lend_options, index_url), "URL", PEER_INDEX_URL,
+     "The package index of --install index: https, or http on this machine."},
     {"when", OPTION_TEXT, offsetof(struct lend_options, when), "WORDS",
      .help =
          "When: always; \"Mon-Fri 18:00-08:00; Sat-Sun 0-24\". For enlisting; later: souk offer "
@@ -396,20 +401,6 @@ static void fill_labels(struct arena *arena, const struct lend_options *wanted,
     peer->label_count = count;
 }
 
-static int parse_install(const char *install, struct peer_options *peer, struct error *error)
-{
-    if (!install)
-        return 0;
-    if (!strcmp(install, "index"))
-        return error_set(error, ERROR_INVALID,
-                         "--install: index is not there yet; wheels that jobs bring are");
-    if (strcmp(install, "none") != 0 && strcmp(install, "wheels") != 0)
-        return error_set(error, ERROR_INVALID, "--install: must be none or wheels");
-    peer->install = strcmp(install, "none") ? OFFER_INSTALL_WHEELS : OFFER_INSTALL_NONE;
-    peer->offers_install = true;
-    return 0;
-}
-
 static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
                       struct peer_options *peer)
 {
@@ -459,7 +450,7 @@ static int run_lend(void *context, const void *options, struct error *error)
     if (check_labels("--labels", &wanted.labels, error) < 0 ||
         check_labels("--hide-labels", &wanted.hide_labels, error) < 0 ||
         parse_roles(&wanted.roles, &peer.roles, error) < 0 ||
-        parse_install(wanted.install, &peer, error) < 0)
+        lend_install_parse(wanted.install, wanted.index_url, &peer, error) < 0)
         return -1;
     log_set_level((enum log_level)wanted.log_level);
     if (!wanted.is_doctor && should_ask(cli, &wanted)) {

@@ -257,7 +257,10 @@ int upload_wheels(struct arena *arena, const struct upload_options *options, str
     if (fd < 0)
         return error_set_errno(error, errno, "make a file in /var/tmp");
     if (options->on_reading && spec->requirements.size)
-        options->on_reading(options->context, "Fetching the wheels that the requirements name ...");
+        options->on_reading(options->context,
+                            text_is(spec->resources.install, "index")
+                                ? "Resolving what the requirements name ..."
+                                : "Fetching the wheels that the requirements name ...");
     if (wheels_pack(arena, spec, options->stop, fd, &count, error) < 0)
         return -1;
     return add_archive(options, fd, /* is_others= */ false,

@@ -4,24 +4,22 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "blob/archive.h"
+#include "client/pip.h"
+#include "client/pip_report.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { LINE_SIZE = 180, COPY_SIZE_MAX = 1 << 30, STOP_LOOK_MS = 50, STOP_GRACE_MS = 3000 };
+enum { COPY_SIZE_MAX = 1 << 30 };
 
 #define WHEELS_SIZE_MAX ((uint64_t)4 << 30)
 
@@ -105,14 +103,14 @@ static int accept_wheel(struct gathering *gathering, const char *path, struct er
 }
 
 static int each_in_folder(struct gathering *gathering, const char *folder, wheel_function *visit,
-                          struct error *error)
+                          bool may_be_none, struct error *error)
 {
     struct dirent **items = NULL;
     const int count = scandir(folder, &items, is_wheel, alphasort);
     int result = 0;
     if (count < 0)
         return error_set_errno(error, errno, "wheels: \"%.150s\"", folder);
-    if (count == 0)
+    if (count == 0 && !may_be_none)
         result = error_set(error, ERROR_INVALID, "wheels: \"%.150s\" holds no wheel", folder);
     for (int i = 0; result == 0 && i < count; i++) {
         char path[PATH_MAX];
@@ -136,7 +134,7 @@ static int each_wheel(struct arena *arena, const struct job_spec *spec, struct g
         if (stat(path, &status) < 0)
             return error_set_errno(error, errno, "wheels: \"%.150s\"", path);
         if (S_ISDIR(status.st_mode)) {
-            if (each_in_folder(gathering, path, visit, error) < 0)
+            if (each_in_folder(gathering, path, visit, /* may_be_none= */ false, error) < 0)
                 return -1;
             continue;
         }
@@ -158,10 +156,6 @@ int wheels_check(const struct job_spec *spec, struct error *error)
     if (spec->requirements.size && access(arena_copy_string(arena, spec->requirements), R_OK) < 0)
         return error_set_errno(error, errno, "requirements: \"%.*s\"",
                                TEXT_ARGS(spec->requirements));
-    if ((spec->requirements.size || spec->wheels.size) && text_is(spec->resources.install, "index"))
-        return error_set(error, ERROR_INVALID,
-                         "resources.install: index is not there yet; say wheels, and they are "
-                         "fetched here and uploaded");
     if (each_wheel(arena, spec, &counted, accept_wheel, error) < 0)
         return -1;
     if (counted.count > WHEELS_MAX)
@@ -169,118 +163,6 @@ int wheels_check(const struct job_spec *spec, struct error *error)
                          WHEELS_MAX);
     return 0;
 }
-
-/* ---- pip ------------------------------------------------------------------------------------- */
-
-/* The last line that calls itself an error, or the last at all. */
-static void read_reason(const char *path, char out[LINE_SIZE])
-{
-    struct error ignored;
-    struct buffer said AUTO_BUFFER;
-    buffer_init(&said, (size_t)1 << 20);
-    snprintf(out, LINE_SIZE, "it said nothing");
-    if (file_read(path, &said, &ignored) < 0)
-        return;
-    struct text rest = buffer_text(&said), line;
-    bool has_error = false;
-    for (bool has_more = rest.size > 0; has_more;) {
-        has_more = text_cut(rest, '\n', &line, &rest);
-        const bool is_error =
-            text_starts_with(line, TEXT("ERROR:")) && !text_equal(line, TEXT("ERROR: Exception:"));
-        if (!text_trim(line).size || (has_error && !is_error))
-            continue;
-        has_error = is_error;
-        const int size = line.size < LINE_SIZE - 1 ? (int)line.size : LINE_SIZE - 1;
-        snprintf(out, LINE_SIZE, "%.*s", size, line.data);
-    }
-}
-
-/* What may be stopped is a group, as python3 may be a script that starts another; else it stays in
- * the terminal's, for Ctrl-C. */
-static int spawn_pip(char **arguments, const char *output, bool is_group, pid_t *out_pid,
-                     struct error *error)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, is_group ? POSIX_SPAWN_SETPGROUP : 0);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_TRUNC,
-                                     0600);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    const int failure =
-        posix_spawnp(out_pid, arguments[0], &actions, &attributes, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return failure ? error_set(error, ERROR_UNAVAILABLE,
-                               "requirements: python3 with pip fetches what they name, and it is "
-                               "not here (Debian: apt install python3-pip)")
-                   : 0;
-}
-
-/* Told to stop, it has a moment to remove what it fetched. */
-static int await_pip(pid_t pid, const volatile int32_t *stop, int *out_status)
-{
-    static const struct timespec pause = {.tv_nsec = STOP_LOOK_MS * 1000000L};
-    int stopping_ms = 0;
-    for (;;) {
-        const pid_t ended = waitpid(pid, out_status, stop ? WNOHANG : 0);
-        if (ended == pid)
-            return 0;
-        if (ended < 0 && errno != EINTR)
-            return -1;
-        if (ended < 0 || !stop)
-            continue;
-        if (*stop != 0) {
-            if (stopping_ms == 0 || stopping_ms == STOP_GRACE_MS)
-                kill(-pid, stopping_ms == 0 ? SIGINT : SIGKILL);
-            stopping_ms += STOP_LOOK_MS;
-        }
-        (void)nanosleep(&pause, NULL); /* cut short it only looks sooner */
-    }
-}
-
-static int run_pip(char **arguments, const char *output, const volatile int32_t *stop,
-                   struct error *error)
-{
-    pid_t pid;
-    int status;
-    char reason[LINE_SIZE];
-    if (spawn_pip(arguments, output, stop != NULL, &pid, error) < 0)
-        return -1;
-    if (await_pip(pid, stop, &status) < 0) /* the program ignores SIGCHLD, or takes every child */
-        return error_set_errno(error, errno, "requirements: learn how pip ended");
-    if (stop && *stop != 0)
-        return error_set(error, ERROR_CONFLICT, "requirements: pip was stopped");
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return 0;
-    read_reason(output, reason);
-    return error_set(error, ERROR_INVALID, "requirements: pip: %s", reason);
-}
-
-static int fetch_requirements(struct arena *arena, const struct job_spec *spec,
-                              const volatile int32_t *stop, struct gathering *gathering,
-                              struct error *error)
-{
-    const char *path = arena_copy_string(arena, spec->requirements);
-    const char *output = arena_format(arena, "%s/.said", gathering->folder);
-    const char *const words[] = {"python3",      "-m",
-                                 "pip",          "download",
-                                 "-q",           "--disable-pip-version-check",
-                                 "--no-input",   "--only-binary=:all:",
-                                 "--dest",       gathering->folder,
-                                 "--find-links", gathering->folder,
-                                 "-r",           path};
-    char *arguments[sizeof(words) / sizeof(*words) + 1] = {0};
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-        arguments[i] = arena_copy_string(arena, text_of(words[i]));
-    if (run_pip(arguments, output, stop, error) < 0)
-        return -1;
-    return unlink(output) < 0 ? error_set_errno(error, errno, "remove \"%s\"", output) : 0;
-}
-
-/* ---- The archive ----------------------------------------------------------------------------- */
 
 /* Neither when it was fetched nor who did is part of a wheel. */
 static int make_plain(struct gathering *gathering, const char *path, struct error *error)
@@ -292,10 +174,100 @@ static int make_plain(struct gathering *gathering, const char *path, struct erro
     return 0;
 }
 
+/* ---- Requirements ---------------------------------------------------------------------------- */
+
+static int remove_file(const char *path, struct error *error)
+{
+    return unlink(path) < 0 ? error_set_errno(error, errno, "remove \"%s\"", path) : 0;
+}
+
+/* `verb` is pip's own, with what it takes besides the requirements; ends with NULL. */
+static int ask_pip(struct arena *arena, const struct job_spec *spec, const volatile int32_t *stop,
+                   const struct gathering *gathering, const char *const *verb, struct error *error)
+{
+    const char *output = arena_format(arena, "%s/.said", gathering->folder);
+    const char *const words[] = {"-q",           "--disable-pip-version-check",
+                                 "--no-input",   "--only-binary=:all:",
+                                 "--find-links", gathering->folder,
+                                 "-r",           arena_copy_string(arena, spec->requirements)};
+    char *arguments[24] = {(char[]){"python3"}, (char[]){"-m"}, (char[]){"pip"}};
+    size_t count = 3;
+    for (size_t i = 0; verb[i]; i++)
+        arguments[count++] = arena_copy_string(arena, text_of(verb[i]));
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        arguments[count++] = arena_copy_string(arena, text_of(words[i]));
+    ASSERT(count < sizeof(arguments) / sizeof(*arguments));
+    return pip_run(arguments, output, stop, error) < 0 ? -1 : remove_file(output, error);
+}
+
+static int fetch_requirements(struct arena *arena, const struct job_spec *spec,
+                              const volatile int32_t *stop, struct gathering *gathering,
+                              struct error *error)
+{
+    const char *const verb[] = {"download", "--dest", gathering->folder, NULL};
+    return ask_pip(arena, spec, stop, gathering, verb, error);
+}
+
+/* Those that are not here already. */
+static int copy_files(struct gathering *gathering, const struct pip_report *report,
+                      struct error *error)
+{
+    const size_t own_size = strlen(gathering->folder);
+    for (size_t i = 0; i < report->file_count; i++) {
+        const char *path = report->files[i];
+        const bool is_own = !strncmp(path, gathering->folder, own_size) && path[own_size] == '/';
+        if (!is_own && copy_wheel(gathering, path, error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_lock(struct arena *arena, struct gathering *gathering,
+                      const struct package_lock *lock, struct error *error)
+{
+    const char *path = arena_format(arena, "%s/" PACKAGE_LOCK_FILE, gathering->folder);
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, PACKAGE_LOCK_SIZE_MAX);
+    package_lock_write(lock, &json);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    const struct text part = buffer_text(&json);
+    if (file_replace(path, &part, 1, 0644, error) < 0 || make_plain(gathering, path, error) < 0)
+        return -1;
+    gathering->count += lock->packages.count - 1; /* it is none itself */
+    return 0;
+}
+
+/* What an index has is named, so that lenders fetch the very same; the rest is brought along. */
+static int lock_requirements(struct arena *arena, const struct job_spec *spec,
+                             const volatile int32_t *stop, struct gathering *gathering,
+                             struct error *error)
+{
+    const char *path = arena_format(arena, "%s/.report", gathering->folder);
+    const char *const verb[] = {"install",  "--dry-run", "--ignore-installed",
+                                "--report", path,        NULL};
+    struct pip_report report = {0};
+    if (spec->requirements.size) {
+        struct buffer json AUTO_BUFFER;
+        buffer_init(&json, PIP_REPORT_SIZE_MAX);
+        if (ask_pip(arena, spec, stop, gathering, verb, error) < 0 ||
+            file_read(path, &json, error) < 0 || remove_file(path, error) < 0)
+            return -1;
+        if (pip_report_read(arena, buffer_text(&json), &report, error) < 0)
+            return error_wrap(error, "requirements");
+        if (copy_files(gathering, &report, error) < 0)
+            return -1;
+    }
+    return write_lock(arena, gathering, &report.lock, error);
+}
+
+/* ---- The archive ----------------------------------------------------------------------------- */
+
 int wheels_pack(struct arena *arena, const struct job_spec *spec, const volatile int32_t *stop,
                 int fd, size_t *out_count, struct error *error)
 {
-    static const struct archive_limits limits = {WHEELS_SIZE_MAX, WHEELS_MAX};
+    static const struct archive_limits limits = {WHEELS_SIZE_MAX, WHEELS_MAX + 1};
+    const bool is_locked = text_is(spec->resources.install, "index");
     __attribute__((cleanup(gathering_done))) struct gathering gathering = {
         .folder = "/var/tmp/souk-wheels-XXXXXX"};
     struct archive_summary summary;
@@ -304,8 +276,11 @@ int wheels_pack(struct arena *arena, const struct job_spec *spec, const volatile
         return error_set_errno(error, errno, "make a folder in /var/tmp");
     }
     if (each_wheel(arena, spec, &gathering, copy_wheel, error) < 0 ||
-        (spec->requirements.size && fetch_requirements(arena, spec, stop, &gathering, error) < 0) ||
-        each_in_folder(&gathering, gathering.folder, make_plain, error) < 0)
+        (is_locked                 ? lock_requirements(arena, spec, stop, &gathering, error)
+         : spec->requirements.size ? fetch_requirements(arena, spec, stop, &gathering, error)
+                                   : 0) < 0 ||
+        each_in_folder(&gathering, gathering.folder, make_plain, /* may_be_none= */ is_locked,
+                       error) < 0)
         return -1;
     if (archive_pack(gathering.folder, fd, &limits, &summary, error) < 0)
         return error_wrap(error, "wheels");

@@ -1,7 +1,8 @@
 /*
  * Wheels: the packages a job brings, gathered into one archive: wheel files that it names, and what
- * pip here fetches for its requirements. Equal wheels give equal archives, so that lenders know
- * what they have installed already.
+ * pip here fetches for its requirements. With resources.install index the archive has, in place of
+ * what an index has, a list of it: runtime/package_lock.h. Equal wheels and lists give equal
+ * archives, so that lenders know what they have installed already.
  */
 #pragma once
 

@@ -132,6 +132,8 @@ static const struct json_field probe_fields[] = {
     SCHEMA_FLAG("forbids_job_network", struct probe, forbids_job_network),
     SCHEMA_FLAG("allows_open_network", struct probe, allows_open_network),
     SCHEMA_FLAG("allows_images", struct probe, allows_images),
+    SCHEMA_FLAG("forbids_install", struct probe, forbids_install),
+    SCHEMA_FLAG("allows_index", struct probe, allows_index),
 };
 const struct json_schema schema_probe = JSON_SCHEMA("probe", probe_fields, struct probe);
 

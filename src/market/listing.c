@@ -106,8 +106,10 @@ static uint64_t bits_of(struct listing *listing, const struct offer *offer)
     bits |= network >= OFFER_NETWORK_OPEN ? LISTING_BIT_NETWORK_OPEN : 0;
     if (probe->allows_images)
         bits |= labels_borne(&listing->labels, 'i', TEXT("image"));
-    bits |= terms->install >= OFFER_INSTALL_WHEELS ? LISTING_BIT_INSTALL_WHEELS : 0;
-    bits |= terms->install >= OFFER_INSTALL_INDEX ? LISTING_BIT_INSTALL_INDEX : 0;
+    const enum offer_install allowed = probe_install(probe);
+    const uint8_t install = terms->install < (uint8_t)allowed ? terms->install : (uint8_t)allowed;
+    bits |= install >= OFFER_INSTALL_WHEELS ? LISTING_BIT_INSTALL_WHEELS : 0;
+    bits |= install >= OFFER_INSTALL_INDEX ? LISTING_BIT_INSTALL_INDEX : 0;
     bits |= terms->is_spare ? LISTING_BIT_SPARE : 0;
     return bits;
 }

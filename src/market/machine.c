@@ -92,6 +92,8 @@ bool probe_equal(const struct probe *left, const struct probe *right)
            left->forbids_job_network == right->forbids_job_network &&
            left->allows_open_network == right->allows_open_network &&
            left->allows_images == right->allows_images &&
+           left->forbids_install == right->forbids_install &&
+           left->allows_index == right->allows_index &&
            !strcmp(left->gpu_model, right->gpu_model) && !strcmp(left->labels, right->labels) &&
            !strcmp(left->cpu_model, right->cpu_model);
 }
@@ -101,6 +103,13 @@ enum offer_network probe_network(const struct probe *probe)
     if (probe->forbids_job_network)
         return OFFER_NETWORK_NONE;
     return probe->allows_open_network ? OFFER_NETWORK_OPEN : OFFER_NETWORK_JOB;
+}
+
+enum offer_install probe_install(const struct probe *probe)
+{
+    if (probe->forbids_install)
+        return OFFER_INSTALL_NONE;
+    return probe->allows_index ? OFFER_INSTALL_INDEX : OFFER_INSTALL_WHEELS;
 }
 
 void machine_add_offer(struct machine *machine, struct offer *offer)

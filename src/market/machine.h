@@ -27,10 +27,11 @@ struct probe {
     int64_t gpu_ram_bytes;      /* of each GPU */
     int64_t rtt_us;             /* to the market; 0: not known */
     int64_t ram_bytes_per_s;    /* one core copying memory; 0: not known */
-    /* What its daemon permits, whatever is offered; one that says nothing: the job network alone.
-     */
+    /* What its daemon permits, whatever is offered; one that says nothing: the job network,
+     * and uploaded wheels. */
     bool forbids_job_network, allows_open_network;
     bool allows_images;
+    bool forbids_install, allows_index;
     char gpu_model[MACHINE_GPU_MODEL_SIZE];
     char labels[MACHINE_LABELS_SIZE]; /* "avx2,arm64": words with a comma between, or empty */
     char cpu_model[MACHINE_CPU_MODEL_SIZE];
@@ -123,6 +124,7 @@ MUST_CHECK int probe_check(const struct probe *probe, struct error *error);
 bool probe_equal(const struct probe *left, const struct probe *right);
 /* The most its daemon lets a lease reach. */
 enum offer_network probe_network(const struct probe *probe);
+enum offer_install probe_install(const struct probe *probe);
 /* Keeps the order of ids. The array is the machine's own, the offers are not. */
 void machine_add_offer(struct machine *machine, struct offer *offer);
 void machine_remove_offer(struct machine *machine, const struct offer *offer);

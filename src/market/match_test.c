@@ -191,6 +191,12 @@ TEST(every_wish_is_kept)
     REFUSES(machine->probe.speed_weight_milli, 999);
     REFUSES(machine->probe.forbids_job_network, true);
     REFUSES(wishes->install, OFFER_INSTALL_WHEELS);
+    terms->install = OFFER_INSTALL_INDEX;
+    REFUSES(wishes->install, OFFER_INSTALL_INDEX); /* nor of that */
+    wishes->install = OFFER_INSTALL_WHEELS;
+    REFUSES(machine->probe.forbids_install, true);
+    machine->probe.allows_index = true;
+    wishes->install = OFFER_INSTALL_INDEX;
     REFUSES(wishes->has_image, true);
     terms->network = OFFER_NETWORK_OPEN;
     REFUSES(wishes->network, OFFER_NETWORK_OPEN); /* its daemon says nothing of it */
@@ -200,6 +206,7 @@ TEST(every_wish_is_kept)
     assert_int_equal(place(&fixture), MATCH_PLACED);
     REFUSES(machine->probe.allows_open_network, false);
     REFUSES(machine->probe.allows_images, false);
+    REFUSES(machine->probe.allows_index, false);
     REFUSES(machine->offers[0]->is_open, false);
     REFUSES(machine->state, MACHINE_STATE_UNREACHABLE);
     REFUSES(terms->audience, OFFER_AUDIENCE_ACCOUNTS);

@@ -186,7 +186,8 @@ static bool passes(const struct match_wish *wish, enum machine_role role, enum w
         return terms->network >= (uint8_t)wishes->network &&
                probe_network(probe) >= wishes->network;
     case WISH_TEST_INSTALL:
-        return terms->install >= (uint8_t)wishes->install;
+        return terms->install >= (uint8_t)wishes->install &&
+               probe_install(probe) >= wishes->install;
     case WISH_TEST_IMAGE:
         return probe->allows_images;
     case WISH_TEST_SPEED:

@@ -46,8 +46,9 @@ struct daemon_options {
     size_t data_count;
     const char *const *software; /* software.h */
     size_t software_count;
-    int ready_fd; /* taken: see peer.h */
-    int stop_fd;  /* borrowed */
+    const char *index_url; /* where packages are fetched for leases */
+    int ready_fd;          /* taken: see peer.h */
+    int stop_fd;           /* borrowed */
 };
 
 /*

@@ -21,10 +21,10 @@ struct enlist_request {
     uint32_t roles; /* of enum peer_role */
     enum offer_network network;
     bool has_images;
-    enum offer_install install; /* of the first offer */
-    const char *when;           /* the first offer is open; NULL: always */
-    const char *zone;           /* of `when`; NULL: as the market takes it */
-    bool *out_is_name_taken;    /* set when that is why it was refused; may be NULL */
+    enum offer_install install, install_max; /* of the first offer; of any */
+    const char *when;                        /* the first offer is open; NULL: always */
+    const char *zone;                        /* of `when`; NULL: as the market takes it */
+    bool *out_is_name_taken;                 /* set when that is why it was refused; may be NULL */
 };
 
 /* INVALID for a URL that is neither HTTPS nor plain HTTP to loopback. */

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    KEEPER_VERSION = 9,
+    KEEPER_VERSION = 10,
     KEEPER_PATH_MAX = 4096,
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,
@@ -62,6 +62,7 @@ struct keeper_setup {
     bool is_direct;         /* other lenders' machines may connect to leases of a job network */
     struct open_terms open; /* of a lease with the Internet */
     struct text data_path;  /* own data that the lease learns from; empty: none */
+    struct text index_url;  /* where packages are fetched; empty: nowhere */
     /* Folders that the lease sees at the same paths: peer/software.h. */
     struct text software[KEEPER_SOFTWARE_MAX];
     uint32_t software_count;

@@ -17,6 +17,7 @@ static const struct keeper_message samples[] = {
                         .closed_count = 2,
                         .kbit_per_s = 5000},
                .data_path = {"/srv/scans", 10},
+               .index_url = {"https://i", 9},
                .software = {{"/srv/tools", 10}, {"/srv/spark", 10}},
                .software_count = 2,
                .sandbox_host = {"findings", 8}}},

@@ -59,6 +59,12 @@ int lent_check_permissions(const struct lent *lent, const struct lease_document 
                          "lease %" PRIu64 " brings packages to install, and this machine's owner "
                          "allows none (souk lend --install wheels)",
                          document->lease);
+    if (document->fetches_packages && ceiling->install < OFFER_INSTALL_INDEX)
+        return error_set(error, ERROR_REFUSED,
+                         "lease %" PRIu64
+                         " has packages fetched from this machine's index, and its "
+                         "owner allows that to none (souk lend --install index)",
+                         document->lease);
     return 0;
 }
 

@@ -69,6 +69,11 @@ TEST(what_the_owner_does_not_permit_is_refused_whatever_the_market_says)
     assert_non_null(strstr(error.message, "souk lend --install wheels"));
     lent.ceiling.install = OFFER_INSTALL_WHEELS;
     ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
+    document.fetches_packages = true;
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+    assert_non_null(strstr(error.message, "souk lend --install index"));
+    lent.ceiling.install = OFFER_INSTALL_INDEX;
+    ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
 }
 
 TEST(running_leases_of_the_same_offer_count)

@@ -29,6 +29,7 @@ void peer_options_init(struct peer_options *options)
 {
     *options = (struct peer_options){.network = OFFER_NETWORK_JOB,
                                      .install = OFFER_INSTALL_WHEELS,
+                                     .index_url = PEER_INDEX_URL,
                                      .gpus_max = -1,
                                      .ready_fd = -1,
                                      .stop_fd = -1};
@@ -205,6 +206,7 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
         .network = limits->network,
         .has_images = limits->has_images,
         .install = options->offers_install ? limits->install : OFFER_INSTALL_NONE,
+        .install_max = limits->install,
         .roles = options->roles ? options->roles : PEER_ROLE_ALL,
         .when = options->when,
         .zone = options->zone,
@@ -400,6 +402,7 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
         .data_count = options->data_count,
         .software = options->software,
         .software_count = options->software_count,
+        .index_url = options->index_url,
         .look_ms = options->look_ms,
         .guard = guard,
         .is_blind = options->is_blind,

@@ -60,6 +60,7 @@ struct probe_lent {
     int64_t cores_milli, ram_bytes, disk_bytes;
     enum offer_network network;
     bool has_images;
+    enum offer_install install;
 };
 /* The `probe` object of the market's API. */
 void machine_probe_write(const struct machine_probe *probe, const struct probe_lent *lent,

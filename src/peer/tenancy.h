@@ -46,6 +46,7 @@ struct tenancy_host {
     uint64_t image_bytes; /* the most that unpacked images take */
     struct open_terms open;
     char data_path[KEEPER_PATH_MAX]; /* of the owner's own data that it learns from; empty: none */
+    char index_url[KEEPER_ADDRESS_MAX];  /* where packages are fetched; empty: nowhere */
     char *software[KEEPER_SOFTWARE_MAX]; /* the owner's folders that it may use */
     size_t software_count;
     /* The market, which may move. */

@@ -3,9 +3,7 @@
  * sandbox of its own before the lease's starts. What unpacks it is our program and the machine's
  * pip, but what they read is a stranger's.
  *
- * An image unpacks itself within its bounds. pip knows none: what it has written is measured while
- * it runs. Leases that come together with the same packages have them installed once: one does, the
- * others wait for it.
+ * An image unpacks itself within its bounds; packages are tenancy_packages.c's.
  */
 #include "base/log.h"
 #include "peer/tenancy_internal.h"
@@ -18,17 +16,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { IMAGE_FILES_MAX = 500000, LOOK_MS = 500 };
-
 #define PYTHON "/usr/bin/python3"
 
-static void cache_folder(const struct tenancy *tenancy, char out[PATH_MAX])
+void tenancy_cache_folder(const struct tenancy *tenancy, char out[PATH_MAX])
 {
     /* STATE/leases/LEASE-FENCE */
     snprintf(out, PATH_MAX, "%.4000s/../../images", tenancy->host->folder);
 }
 
-static void unpack_folder(const struct tenancy *tenancy, char out[PATH_MAX])
+void tenancy_unpack_folder(const struct tenancy *tenancy, char out[PATH_MAX])
 {
     snprintf(out, PATH_MAX, "%.4000s/image", tenancy->host->folder);
 }
@@ -38,8 +34,7 @@ static bool has_wheels(const struct tenancy *tenancy)
     return tenancy->document.has_wheels;
 }
 
-/* NULL: it brings none. */
-static const struct lease_data *brought_data(const struct tenancy *tenancy)
+const struct lease_data *tenancy_brought_data(const struct tenancy *tenancy)
 {
     return has_wheels(tenancy) ? lease_document_wheels(&tenancy->document)
                                : lease_document_image(&tenancy->document);
@@ -53,7 +48,7 @@ static const char *brought_name(const struct tenancy *tenancy)
 /* An image is its archive. Packages are theirs, and the Python that they were installed for. */
 static int find_key(struct tenancy *tenancy, struct error *error)
 {
-    const struct lease_data *data = brought_data(tenancy);
+    const struct lease_data *data = tenancy_brought_data(tenancy);
     memcpy(tenancy->image_key, data->manifest, sizeof(tenancy->image_key));
     if (!has_wheels(tenancy))
         return 0;
@@ -77,7 +72,7 @@ static int find_key(struct tenancy *tenancy, struct error *error)
 int tenancy_find_image(struct tenancy *tenancy, struct error *error)
 {
     const struct lease_document *document = &tenancy->document;
-    const struct lease_data *brought = brought_data(tenancy);
+    const struct lease_data *brought = tenancy_brought_data(tenancy);
     char cache[PATH_MAX];
     bool is_there = false;
     tenancy->image.fd = -1;
@@ -85,7 +80,7 @@ int tenancy_find_image(struct tenancy *tenancy, struct error *error)
     tenancy->wanted_count = document->data_count;
     if (!brought)
         return 0;
-    cache_folder(tenancy, cache);
+    tenancy_cache_folder(tenancy, cache);
     if (find_key(tenancy, error) < 0 ||
         image_cache_take(cache, tenancy->image_key, &tenancy->image, &is_there, error) < 0)
         return -1;
@@ -117,11 +112,11 @@ static void read_words(struct tenancy *tenancy, struct error *error)
                                                : "unpacking was cut off");
 }
 
-/* What of it was only for the way. */
-static int remove_archive(struct tenancy *tenancy, struct error *error)
+int tenancy_remove_archive(struct tenancy *tenancy, struct error *error)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%.4000s/%s", tenancy->data_folder, brought_data(tenancy)->name);
+    snprintf(path, sizeof(path), "%.4000s/%s", tenancy->data_folder,
+             tenancy_brought_data(tenancy)->name);
     if (unlink(path) < 0)
         return error_set_errno(error, errno, "remove \"%s\"", path);
     tenancy->needs_image = false;
@@ -130,25 +125,28 @@ static int remove_archive(struct tenancy *tenancy, struct error *error)
 
 static int keep_image(struct tenancy *tenancy, struct error *error)
 {
-    char folder[PATH_MAX], cache[PATH_MAX], wheels[PATH_MAX];
-    unpack_folder(tenancy, folder);
-    cache_folder(tenancy, cache);
+    static const char *const passing[] = {"wheels", "fetch"};
+    char folder[PATH_MAX], cache[PATH_MAX], path[PATH_MAX];
+    tenancy_unpack_folder(tenancy, folder);
+    tenancy_cache_folder(tenancy, cache);
     if (tenancy->exit.code != 0) {
         read_words(tenancy, error);
         tenancy->exit = (struct sandbox_exit){0};
         return -1;
     }
-    snprintf(wheels, sizeof(wheels), "%.4000s/wheels", folder);
-    if (folder_remove(wheels, error) < 0 ||
-        image_cache_keep(cache, tenancy->image_key,
+    for (size_t i = 0; i < sizeof(passing) / sizeof(*passing); i++) {
+        snprintf(path, sizeof(path), "%.4000s/%s", folder, passing[i]);
+        if (folder_remove(path, error) < 0)
+            return error_wrap(error, "%s", brought_name(tenancy));
+    }
+    if (image_cache_keep(cache, tenancy->image_key,
                          has_wheels(tenancy) ? IMAGE_KIND_PACKAGES : IMAGE_KIND_IMAGE, folder,
                          tenancy->host->image_bytes, &tenancy->image, error) < 0)
         return error_wrap(error, "%s", brought_name(tenancy));
-    return remove_archive(tenancy, error);
+    return tenancy_remove_archive(tenancy, error);
 }
 
-/* It is there: the lease's own process may start. */
-static void begin_in_image(struct tenancy *tenancy)
+void tenancy_begin_in_image(struct tenancy *tenancy)
 {
     struct error error;
     if (tenancy_begin_child(tenancy, &error) < 0)
@@ -169,6 +167,11 @@ static void tenancy_on_unpacked(void *context, uint32_t events)
     loop_watch_free(TAKE(tenancy->exit_watch));
     sandbox_free(TAKE(tenancy->sandbox));
     const bool is_wanted = !tenancy->has_failed && !tenancy->is_stop_wanted;
+    if (is_wanted && tenancy->is_fetching && tenancy->exit.code == 0) {
+        close(TAKE_FD(tenancy->unpack_fd));
+        tenancy_install_fetched(tenancy);
+        return;
+    }
     const bool is_kept = is_wanted && keep_image(tenancy, &error) == 0;
     if (tenancy->reserve_fd >= 0)
         close(TAKE_FD(tenancy->reserve_fd));
@@ -176,7 +179,7 @@ static void tenancy_on_unpacked(void *context, uint32_t events)
         log_event(LOG_INFO, has_wheels(tenancy) ? "packages_installed" : "image_unpacked",
                   "lease=%" PRIu64, tenancy->document.lease);
         tenancy_pause_logs(tenancy);
-        begin_in_image(tenancy);
+        tenancy_begin_in_image(tenancy);
     } else {
         if (tenancy->has_printed)
             tenancy_end_logs(tenancy);
@@ -187,8 +190,8 @@ static void tenancy_on_unpacked(void *context, uint32_t events)
     tenancy_check_end(tenancy);
 }
 
-static int start_unpacking(struct tenancy *tenancy, struct sandbox_options *options,
-                           struct error *error)
+int tenancy_start_unpacking(struct tenancy *tenancy, struct sandbox_options *options,
+                            struct error *error)
 {
     const struct lease_document *document = &tenancy->document;
     char name[64];
@@ -220,10 +223,10 @@ static int start_unpacking(struct tenancy *tenancy, struct sandbox_options *opti
 static int unpack_image(struct tenancy *tenancy, struct error *error)
 {
     char folder[PATH_MAX], bytes[24], files[24], path[96];
-    unpack_folder(tenancy, folder);
+    tenancy_unpack_folder(tenancy, folder);
     snprintf(bytes, sizeof(bytes), "%" PRIu64, tenancy->host->image_bytes);
-    snprintf(files, sizeof(files), "%d", IMAGE_FILES_MAX);
-    snprintf(path, sizeof(path), "/data/%s", brought_data(tenancy)->name);
+    snprintf(files, sizeof(files), "%d", TENANCY_IMAGE_FILES_MAX);
+    snprintf(path, sizeof(path), "/data/%s", tenancy_brought_data(tenancy)->name);
     if (folder_make(folder, 0755, error) < 0)
         return -1;
     const char *const argv[] = {"/souk", "image-unpack", path, bytes, files, NULL};
@@ -231,107 +234,13 @@ static int unpack_image(struct tenancy *tenancy, struct error *error)
                                            {tenancy->data_folder, "/data", .is_writable = false}};
     struct sandbox_options options = {
         .argv = argv, .mounts = mounts, .mount_count = 2, .working_dir = "/image", .stderr_fd = -1};
-    return start_unpacking(tenancy, &options, error);
-}
-
-/* ---- Packages -------------------------------------------------------------------------------- */
-
-static int install_packages(struct tenancy *tenancy, struct error *error)
-{
-    char folder[PATH_MAX], root[PATH_MAX], wheels[PATH_MAX], bytes[24], path[96];
-    AUTO_FD int log_fd = -1;
-    unpack_folder(tenancy, folder);
-    snprintf(root, sizeof(root), "%.4000s/root", folder);
-    snprintf(wheels, sizeof(wheels), "%.4000s/wheels", folder);
-    snprintf(bytes, sizeof(bytes), "%" PRIu64, tenancy->host->image_bytes);
-    snprintf(path, sizeof(path), "/data/%s", brought_data(tenancy)->name);
-    if (folder_make(folder, 0755, error) < 0 || folder_make(root, 0755, error) < 0 ||
-        folder_make(wheels, 0755, error) < 0 ||
-        tenancy_open_log(tenancy, TENANCY_STDERR, &log_fd, error) < 0)
-        return -1;
-    const char *const argv[] = {"/souk", "packages-install", path, bytes, NULL};
-    const char *const environment[] = {"HOME=/wheels",
-                                       "TMPDIR=/wheels",
-                                       "LANG=C.UTF-8",
-                                       "PATH=/usr/bin:/bin",
-                                       "PIP_CONFIG_FILE=/dev/null",
-                                       "PIP_DISABLE_PIP_VERSION_CHECK=1",
-                                       "PIP_NO_CACHE_DIR=1",
-                                       "PIP_NO_INPUT=1",
-                                       NULL};
-    const struct sandbox_mount mounts[] = {{wheels, "/wheels", .is_writable = true},
-                                           {root, "/packages", .is_writable = true},
-                                           {tenancy->data_folder, "/data", .is_writable = false}};
-    struct sandbox_options options = {.argv = argv,
-                                      .environment = environment,
-                                      .mounts = mounts,
-                                      .mount_count = 3,
-                                      .working_dir = "/wheels",
-                                      .stderr_fd = log_fd};
-    if (start_unpacking(tenancy, &options, error) < 0)
-        return -1;
-    tenancy->has_printed = true;
-    loop_timer_start(tenancy->look_timer, LOOK_MS);
-    return 0;
-}
-
-static int check_installed_size(struct tenancy *tenancy, struct error *error)
-{
-    char folder[PATH_MAX];
-    int64_t bytes = 0;
-    unpack_folder(tenancy, folder);
-    if (folder_measure(folder, IMAGE_FILES_MAX, &bytes, error) < 0)
-        return error->code == ERROR_EXHAUSTED ? error_wrap(error, "the packages") : 0;
-    if ((uint64_t)bytes > tenancy->host->image_bytes)
-        return error_set(error, ERROR_EXHAUSTED,
-                         "the packages take more than the %" PRIu64
-                         " MiB that are kept for images and packages here",
-                         tenancy->host->image_bytes >> 20);
-    return 0;
-}
-
-/* One installs, the others wait and look. */
-static int reserve_packages(struct tenancy *tenancy, struct error *error)
-{
-    char cache[PATH_MAX];
-    bool is_there = false;
-    cache_folder(tenancy, cache);
-    if (image_cache_reserve(cache, tenancy->image_key, &tenancy->reserve_fd, error) < 0 ||
-        image_cache_take(cache, tenancy->image_key, &tenancy->image, &is_there, error) < 0)
-        return -1;
-    if (is_there) {
-        if (tenancy->reserve_fd >= 0)
-            close(TAKE_FD(tenancy->reserve_fd));
-        if (remove_archive(tenancy, error) < 0)
-            return -1;
-        begin_in_image(tenancy);
-        return 0;
-    }
-    if (tenancy->reserve_fd >= 0)
-        return install_packages(tenancy, error);
-    loop_timer_start(tenancy->look_timer, LOOK_MS);
-    return 0;
-}
-
-void tenancy_on_look(void *context)
-{
-    struct tenancy *tenancy = context;
-    struct error error;
-    if (tenancy->has_ended || tenancy->has_failed || tenancy->is_stop_wanted)
-        return;
-    if (!tenancy->sandbox) {
-        if (reserve_packages(tenancy, &error) < 0)
-            tenancy_fail(tenancy, &error);
-    } else if (check_installed_size(tenancy, &error) < 0) {
-        tenancy_fail(tenancy, &error);
-    } else {
-        loop_timer_start(tenancy->look_timer, LOOK_MS);
-    }
+    return tenancy_start_unpacking(tenancy, &options, error);
 }
 
 int tenancy_unpack_image(struct tenancy *tenancy, struct error *error)
 {
-    return has_wheels(tenancy) ? reserve_packages(tenancy, error) : unpack_image(tenancy, error);
+    return has_wheels(tenancy) ? tenancy_install_packages(tenancy, error)
+                               : unpack_image(tenancy, error);
 }
 
 void tenancy_free_image(struct tenancy *tenancy)

@@ -41,6 +41,8 @@ struct tenancy_upload {
     bool is_stale;    /* the file was announced again meanwhile */
 };
 
+enum { TENANCY_IMAGE_FILES_MAX = 500000 };
+
 enum tenancy_stream_name { TENANCY_STDOUT, TENANCY_STDERR, TENANCY_LOG_COUNT };
 
 struct tenancy_log {
@@ -85,6 +87,7 @@ struct tenancy {
     struct image_hold image;       /* the lease runs in it or with it; none: it brought nothing */
     uint8_t image_key[IMAGE_HASH_SIZE];
     bool needs_image;                     /* it has to be unpacked first */
+    bool is_fetching;                     /* packages, before they are installed */
     bool has_begun;                       /* its own process was started */
     bool has_printed;                     /* what unpacked it has something for the log */
     int unpack_fd;                        /* what whoever unpacks it says; -1: nobody does */
@@ -190,6 +193,24 @@ MUST_CHECK int tenancy_find_image(struct tenancy *tenancy, struct error *error);
 /* Once its archive is there; the child is begun after it. */
 MUST_CHECK int tenancy_unpack_image(struct tenancy *tenancy, struct error *error);
 void tenancy_free_image(struct tenancy *tenancy);
+/* Of all lenders' images, and of the one that is unpacked here. */
+void tenancy_cache_folder(const struct tenancy *tenancy, char out[PATH_MAX]);
+void tenancy_unpack_folder(const struct tenancy *tenancy, char out[PATH_MAX]);
+/* The archive of what it brings to run in; NULL: it brings none. */
+const struct lease_data *tenancy_brought_data(const struct tenancy *tenancy);
+/* What of it was only for the way. */
+MUST_CHECK int tenancy_remove_archive(struct tenancy *tenancy, struct error *error);
+/* Runs what unpacks it; on its end the lease's own process begins, or the lease fails. */
+MUST_CHECK int tenancy_start_unpacking(struct tenancy *tenancy, struct sandbox_options *options,
+                                       struct error *error);
+/* It is there: the lease's own process may start. */
+void tenancy_begin_in_image(struct tenancy *tenancy);
+
+/* tenancy_packages.c */
+/* Has them fetched and installed, or waits while another lease does. */
+MUST_CHECK int tenancy_install_packages(struct tenancy *tenancy, struct error *error);
+/* What was listed is fetched: installs it. */
+void tenancy_install_fetched(struct tenancy *tenancy);
 void tenancy_on_look(void *context);
 
 /* Starts the lease's own process. */

@@ -346,7 +346,7 @@ static const struct job_field spec_fields[] = {
      .maximum = JOB_MOUNTS_MAX, .count_offset = offsetof(struct job_spec, file_mount_count)},
     {"requirements", JOB_FIELD_SCRIPT, offsetof(struct job_spec, requirements),
      .help = "A requirements file of pip: what it names is fetched here, uploaded, and installed "
-             "for every rank.",
+             "for every rank; with resources.install index the machines fetch it themselves.",
      .maximum = 4095},
     {"wheels", JOB_FIELD_WORDS, offsetof(struct job_spec, wheels),
      .help = "Wheels that are installed for every rank: files, and folders of them.",

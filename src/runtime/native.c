@@ -56,6 +56,7 @@ static const struct json_field document_fields[] = {
      .is_zero_omitted = true},
     {"has_image", JSON_BOOL, DOCUMENT(has_image), .is_zero_omitted = true},
     {"has_wheels", JSON_BOOL, DOCUMENT(has_wheels), .is_zero_omitted = true},
+    {"fetches_packages", JSON_BOOL, DOCUMENT(fetches_packages), .is_zero_omitted = true},
     {"runtime", JSON_TEXT, DOCUMENT(runtime), .is_required = true, .size_max = 32},
     {"spec", JSON_ANY, offsetof(struct raw_document, spec), .is_required = true},
     {"data", JSON_ARRAY, offsetof(struct raw_document, data), .is_required = true,
@@ -187,6 +188,8 @@ int native_lease_write(const struct job_spec *spec, const struct native_lease *l
                 .labels = job_spec_is_command(spec) ? spec->resources.labels : (struct text){0},
                 .has_image = job_spec_image(spec) != NULL,
                 .has_wheels = job_spec_wheels(spec) != NULL,
+                .fetches_packages =
+                    job_spec_wheels(spec) && text_is(spec->resources.install, "index"),
                 .runtime = spec->runtime,
             },
         .role = (int)lease->role,
@@ -223,6 +226,8 @@ static int check_document(const struct lease_document *document, struct error *e
     if (document->has_wheels &&
         (!is_command || document->has_image || !lease_document_wheels(document)))
         return error_set(error, ERROR_INVALID, "lease.has_wheels: there are none");
+    if (document->fetches_packages && !document->has_wheels)
+        return error_set(error, ERROR_INVALID, "lease.fetches_packages: nothing lists them");
     for (size_t i = 0; i < document->data_count; i++) {
         const struct lease_data *data = &document->data[i];
         uint64_t end;

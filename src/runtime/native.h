@@ -52,9 +52,10 @@ struct lease_document {
     enum muster_restart restart;
     uint64_t max_restarts;
     int64_t checkpoint_interval_ms;
-    uint64_t world_max; /* of an elastic job that is gathered */
-    bool has_image;     /* of its data, the one of that name: lease_document_image */
-    bool has_wheels;    /* likewise: lease_document_wheels */
+    uint64_t world_max;    /* of an elastic job that is gathered */
+    bool has_image;        /* of its data, the one of that name: lease_document_image */
+    bool has_wheels;       /* likewise: lease_document_wheels */
+    bool fetches_packages; /* those that their archive lists: package_lock.h */
     const struct job_env *envs;
     size_t env_count;
     const struct job_mount *mounts;

@@ -185,6 +185,10 @@ TEST(a_rank_gets_the_wheels_whole_under_one_name)
     assert_string_equal(document.data[0].name, LEASE_WHEELS_NAME);
     assert_int_equal(document.data[0].record_count, 100);
     assert_null(lease_document_image(&document));
+    assert_false(document.fetches_packages);
+    spec.resources.install = TEXT("index");
+    write_and_read(arena, &spec, &example, &document);
+    assert_true(document.fetches_packages);
     const char *twice = "{\"name\":\"j\",\"run\":\"true\",\"inputs\":[" INPUT(
         "a", "wheels", "1") "," INPUT("b", "wheels", "1") "]}";
     ASSERT_FAILS(job_spec_read(arena, text_of(twice), &spec, &error), ERROR_INVALID);

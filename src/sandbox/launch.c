@@ -270,7 +270,8 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
         return error_set_errno(error, errno, "open \"/dev/null\"");
     const struct seccomp_options filter = {.has_cgroup = !child.has_soft_limits,
                                            .has_local_sockets = options->has_local_sockets,
-                                           .has_network = options->set_up_network != NULL};
+                                           .has_network = options->set_up_network != NULL,
+                                           .shares_network = options->shares_network};
     int filter_fds[SECCOMP_FILTER_COUNT];
     if (seccomp_export_filters(&filter, filter_fds, error) < 0)
         return -1;

@@ -83,10 +83,13 @@ static void command_add_files(struct child *child)
     }
 }
 
-static void arguments_add_confinement(struct arguments *arguments, const struct sandbox_host *host)
+static void arguments_add_confinement(struct arguments *arguments, const struct sandbox_host *host,
+                                      bool shares_network)
 {
     char number[16];
     arguments_add(arguments, host->bwrap, "--unshare-all", "--unshare-user");
+    if (shares_network)
+        arguments_add(arguments, "--share-net", NULL, NULL);
     if (host->disables_userns)
         arguments_add(arguments, "--disable-userns", NULL, NULL);
     arguments_add(arguments, "--die-with-parent", "--new-session", NULL);
@@ -185,7 +188,7 @@ static void command_add_stage(struct child *child, const struct sandbox_options 
     if (child->host->landlock_abi == 0)
         return;
     arguments_add(arguments, "/souk", STAGE_WORD, NULL);
-    if (options->set_up_network)
+    if (options->set_up_network || options->shares_network)
         arguments_add(arguments, "--network", NULL, NULL);
     if (options->gpu_count > 0)
         arguments_add(arguments, "--proc", NULL, NULL);
@@ -200,7 +203,7 @@ static void command_add_stage(struct child *child, const struct sandbox_options 
 int command_build(struct child *child, const struct sandbox_options *options, struct error *error)
 {
     struct arguments *arguments = &child->arguments;
-    arguments_add_confinement(arguments, child->host);
+    arguments_add_confinement(arguments, child->host, options->shares_network);
     if (options->set_up_network) {
         char number[16];
         snprintf(number, sizeof(number), "%d", HOLD_FD);
@@ -211,8 +214,12 @@ int command_build(struct child *child, const struct sandbox_options *options, st
     else if (command_add_root(child, options->root, error) < 0)
         return -1;
     /* Who resolves names also asks others who they are. */
-    if (!options->root && options->resolv_conf)
+    if (!options->root && (options->resolv_conf || options->shares_network))
         arguments_add(arguments, "--ro-bind-try", "/etc/ssl/certs", "/etc/ssl/certs");
+    if (options->shares_network) {
+        arguments_add(arguments, "--ro-bind-try", "/etc/hosts", "/etc/hosts");
+        arguments_add(arguments, "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf");
+    }
     command_add_files(child);
     if (command_add_mounts(child, options, error) < 0)
         return -1;
@@ -250,6 +257,8 @@ static int file_open(const struct system_file *file, const char *contents, int *
 static bool is_shown(const struct system_file *file, const struct sandbox_options *options)
 {
     const char *name = strrchr(file->target, '/') + 1;
+    if (options->shares_network && strcmp(name, "hosts") == 0)
+        return false; /* the machine's is */
     if (!options->root)
         return true;
     return (strcmp(name, "hosts") == 0 || strcmp(name, "resolv.conf") == 0) &&

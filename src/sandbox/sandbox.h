@@ -6,7 +6,8 @@
  * what the loader needs of /etc), its own /tmp, /dev and /proc, what the options mount, and the
  * environment they name. It has no capabilities, cannot make namespaces, and seccomp refuses it
  * sockets, tracing, mounting, io_uring and the kernel's other rarely needed doors. Where the caller
- * puts a network of its own into the sandbox, the program may use TCP, UDP and local sockets there.
+ * puts a network of its own into the sandbox, the program may use TCP, UDP and local sockets there;
+ * where it shares the machine's, TCP and UDP.
  *
  * Limits come from cgroup v2 or v1 where this process may make cgroups. Otherwise they are softer:
  * the CPU share is kept by pausing the job (sandbox_pace), memory and processes by rlimits.
@@ -147,6 +148,9 @@ struct sandbox_options {
      */
     int (*set_up_network)(void *context, pid_t inside, struct error *error);
     void *network_context;
+    /* The machine's own network, with its names and certificates, in place of one that is set up:
+     * for programs that the machine's owner chose. */
+    bool shares_network;
 };
 
 struct sandbox;

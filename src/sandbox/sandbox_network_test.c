@@ -29,7 +29,8 @@ static char probe_path[64];
 struct network {
     int call_count;
     bool is_refusing;
-    int output_fd; /* what the program prints on; -1: not looked at */
+    bool is_shared; /* the machine's own */
+    int output_fd;  /* what the program prints on; -1: not looked at */
     bool was_held;
     char own[64], inside[64]; /* the namespaces' names */
 };
@@ -60,7 +61,9 @@ static int start(struct sandbox_host *host, const char *verb, struct network *ne
                                             .control_fd = fds[0],
                                             .stdout_fd = fds[1],
                                             .stderr_fd = fds[1],
-                                            .set_up_network = set_up_network,
+                                            .shares_network = network->is_shared,
+                                            .set_up_network =
+                                                network->is_shared ? NULL : set_up_network,
                                             .network_context = network};
     network->output_fd = fds[0];
     return sandbox_start(host, &options, out_sandbox, error);
@@ -134,6 +137,30 @@ static void only_sockets_of_its_own_network_can_be_opened(void **state)
         assert_says(output, said[i]);
 }
 
+static void of_the_machines_network_it_has_tcp_and_udp_alone(void **state)
+{
+    (void)state;
+    struct network network = {.is_shared = true};
+    char output[OUTPUT_MAX];
+    run_to_end("sockets", &network, output);
+    static const char *const said[] = {
+        "tcp=ok",
+        "udp=ok",
+        "unix=EAFNOSUPPORT",
+        "route=EAFNOSUPPORT",
+        "audit=EAFNOSUPPORT",
+        "raw=EPERM",
+        "packet=EAFNOSUPPORT",
+        "vsock=EAFNOSUPPORT",
+        "high=EAFNOSUPPORT",
+        "device=EPERM",
+        "uring=EPERM",
+    };
+    for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++)
+        assert_says(output, said[i]);
+    assert_int_equal(network.call_count, 0);
+}
+
 static void network_that_fails_ends_the_start_and_nothing_has_run(void **state)
 {
     (void)state;
@@ -178,6 +205,7 @@ static int run_all(const char *name)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(program_waits_until_its_network_is_there),
         cmocka_unit_test(only_sockets_of_its_own_network_can_be_opened),
+        cmocka_unit_test(of_the_machines_network_it_has_tcp_and_udp_alone),
         cmocka_unit_test(network_that_fails_ends_the_start_and_nothing_has_run),
     };
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);

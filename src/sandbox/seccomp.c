@@ -61,15 +61,18 @@ static int seccomp_add_allowed(scmp_filter_ctx context)
  * no network namespace or are doors of their own. The comparisons are of 64 bits, so that a number
  * with high bits set, which the kernel would cut off, is among those above the last.
  */
-static int seccomp_limit_sockets(scmp_filter_ctx context)
+static int seccomp_limit_sockets(scmp_filter_ctx context, const struct seccomp_options *options)
 {
+    /* Local sockets without a file, and what is told of devices, belong to the network. */
+    const bool is_own = !options->shares_network;
     int result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
                                   SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
-    for (unsigned family = 0; result == 0 && family < AF_NETLINK; family++)
-        if (family != AF_UNIX && family != AF_INET && family != AF_INET6)
+    for (unsigned family = 0; result == 0 && family <= AF_NETLINK; family++)
+        if (family != AF_INET && family != AF_INET6 &&
+            !(is_own && (family == AF_UNIX || family == AF_NETLINK)))
             result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
                                       SCMP_A0(SCMP_CMP_EQ, family));
-    if (result == 0)
+    if (result == 0 && is_own)
         result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
                                   SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_NE, 0));
     static const unsigned internet[] = {AF_INET, AF_INET6};
@@ -135,8 +138,9 @@ static int seccomp_add_refused(scmp_filter_ctx context, const struct seccomp_opt
     const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
     int result = seccomp_add_calls(context, refuse, seccomp_refused_calls);
     if (result == 0)
-        result = options->has_network ? seccomp_limit_sockets(context)
-                                      : seccomp_limit_to_local(context, options);
+        result = options->has_network || options->shares_network
+                     ? seccomp_limit_sockets(context, options)
+                     : seccomp_limit_to_local(context, options);
     if (result == 0 && !options->has_cgroup)
         result = seccomp_add_calls(context, refuse, seccomp_uncounted_calls);
     if (result == 0 && !options->has_cgroup)

@@ -16,6 +16,7 @@ struct seccomp_options {
     bool has_cgroup;        /* false: memory that only a cgroup would count is refused too */
     bool has_local_sockets; /* without a network: sockets between its own processes */
     bool has_network;       /* a network of its own: TCP, UDP and local sockets are allowed */
+    bool shares_network;    /* the machine's: TCP and UDP alone */
 };
 
 enum { SECCOMP_FILTER_COUNT = 2 };

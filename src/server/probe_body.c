@@ -25,5 +25,7 @@ static const struct json_field probe_fields[] = {
     {"forbids_job_network", JSON_BOOL, offsetof(struct probe, forbids_job_network)},
     {"allows_open_network", JSON_BOOL, offsetof(struct probe, allows_open_network)},
     {"allows_images", JSON_BOOL, offsetof(struct probe, allows_images)},
+    {"forbids_install", JSON_BOOL, offsetof(struct probe, forbids_install)},
+    {"allows_index", JSON_BOOL, offsetof(struct probe, allows_index)},
 };
 const struct json_schema probe_body_schema = JSON_SCHEMA("probe", probe_fields, struct probe);

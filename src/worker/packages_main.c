@@ -1,202 +1,165 @@
 /*
- * Inside a sandbox of its own: installs a borrower's wheels into a virtual environment, by the
- * machine's own Python and pip, without a network.
+ * Inside a sandbox of its own: installs a borrower's wheels, and those that were fetched for it,
+ * into a virtual environment, by the machine's own Python and pip, without a network.
  *
  * The environment sees the machine's packages, too: what the machine's labels promise stays there,
- * and what is installed goes before it.
+ * and what is installed goes before it. What was fetched is installed if each file that the list
+ * names is there by its hash, and nothing else.
  */
-#include "base/assert.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "blob/archive.h"
+#include "worker/packages_internal.h"
 #include "worker/worker.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <limits.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define PACKAGES        "/packages"
 #define PACKAGES_PYTHON "/packages/bin/python"
-
-enum {
-    WHEELS_MAX = 512, /* files in the archive */
-    WORDS_SIZE = 200, /* of what went wrong */
-    ARGUMENTS_MAX = 16,
-};
-
-/* The last line that says something; of pip's, one that calls itself an error goes before, unless
- * it only announces what its last line tells. */
-struct last_words {
-    char line[WORDS_SIZE];
-    size_t size;
-    char kept[WORDS_SIZE];
-    bool is_error;
-};
-
-static void end_line(struct last_words *words)
-{
-    words->line[words->size] = '\0';
-    const bool is_error =
-        strncmp(words->line, "ERROR:", 6) == 0 && strcmp(words->line, "ERROR: Exception:") != 0;
-    if (words->size > 0 && (is_error || !words->is_error)) {
-        snprintf(words->kept, sizeof(words->kept), "%s", words->line);
-        words->is_error = is_error;
-    }
-    words->size = 0;
-}
-
-static void hear(struct last_words *words, const char *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        if (bytes[i] == '\n')
-            end_line(words);
-        else if (words->size + 1 < sizeof(words->line) && (unsigned char)bytes[i] >= ' ')
-            words->line[words->size++] = bytes[i];
-    }
-}
-
-/* Passes on what the process says until it ends; its exit status, 128 and more for a signal. */
-static int attend(pid_t pid, int fd, struct last_words *words)
-{
-    char bytes[4096];
-    int status = 0;
-    for (ssize_t size; (size = read(fd, bytes, sizeof(bytes))) != 0;) {
-        if (size < 0 && errno != EINTR)
-            break;
-        if (size < 0)
-            continue;
-        hear(words, bytes, (size_t)size);
-        fwrite(bytes, 1, (size_t)size, stderr);
-    }
-    end_line(words);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-/* -1 after telling why. */
-static int run(char *const *arguments, const char *what)
-{
-    struct last_words words = {.size = 0};
-    int fds[2];
-    if (pipe2(fds, O_CLOEXEC) < 0) {
-        printf("%s: %s\n", what, strerrordesc_np(errno));
-        return -1;
-    }
-    const pid_t pid = fork();
-    if (pid == 0) {
-        dup2(fds[1], STDOUT_FILENO);
-        dup2(fds[1], STDERR_FILENO);
-        execv(arguments[0], arguments);
-        _exit(127);
-    }
-    close(fds[1]);
-    const int status = pid < 0 ? 126 : attend(pid, fds[0], &words);
-    close(fds[0]);
-    if (status == 0)
-        return 0;
-    if (status == 127 && !words.kept[0])
-        printf("%s: this machine has no %s\n", what, arguments[0]);
-    else if (strstr(words.kept, "No module named pip"))
-        printf("%s: this machine has no pip (Debian: apt install python3-pip)\n", what);
-    else if (words.kept[0])
-        printf("%s: %s\n", what, words.kept);
-    else
-        printf("%s: ended with status %d\n", what, status);
-    return -1;
-}
-
-static int unpack(const char *path, uint64_t bytes_max)
-{
-    struct error error;
-    struct archive_summary summary;
-    const struct archive_limits limits = {
-        .bytes_max = bytes_max, .files_max = WHEELS_MAX, .refuses_links = true};
-    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        printf("%s: %s\n", path, strerrordesc_np(errno));
-        return -1;
-    }
-    if (archive_unpack(fd, &limits, &summary, &error) < 0) {
-        printf("%s\n", error.message);
-        return -1;
-    }
-    return 0;
-}
 
 static int is_wheel(const struct dirent *item)
 {
     return text_ends_with(text_of(item->d_name), TEXT(".whl")) && item->d_name[0] != '-';
 }
 
-struct command {
-    char *words[ARGUMENTS_MAX + WHEELS_MAX];
-    size_t count;
-};
-
-static void command_add(struct command *command, const char *word)
+/* Of the folder, "" or one that ends with a slash. */
+static int add_wheels(struct packages_command *command, const char *folder, int count_max,
+                      struct error *error)
 {
-    command->words[command->count] = strdup(word);
-    ASSERT(command->words[command->count]);
-    command->words[++command->count] = NULL;
+    struct dirent **items = NULL;
+    char path[PATH_MAX];
+    const int count = scandir(folder[0] ? folder : ".", &items, is_wheel, alphasort);
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), "%s%s", folder, items[i]->d_name);
+        if (count <= count_max)
+            packages_command_add(command, path);
+        free(items[i]);
+    }
+    free(items);
+    if (count > count_max)
+        return error_set(error, ERROR_EXHAUSTED, "%d wheels, and %d at most", count, count_max);
+    return count < 0 ? error_set_errno(error, errno, "read the wheels") : 0;
 }
 
-static void command_done(struct command *command)
+/* ---- What was fetched ------------------------------------------------------------------------ */
+
+static int hash_file(const char *path, uint8_t out_hash[PACKAGE_HASH_SIZE], struct error *error)
 {
-    for (size_t i = 0; i < command->count; i++)
-        free(command->words[i]);
+    static uint8_t bytes[1 << 16];
+    crypto_hash_sha256_state state;
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return error_set_errno(error, errno, "%s", path);
+    crypto_hash_sha256_init(&state);
+    for (ssize_t size; (size = read(fd, bytes, sizeof(bytes))) != 0;) {
+        if (size < 0 && errno != EINTR)
+            return error_set_errno(error, errno, "%s", path);
+        if (size > 0)
+            crypto_hash_sha256_update(&state, bytes, (unsigned long long)size);
+    }
+    crypto_hash_sha256_final(&state, out_hash);
+    return 0;
+}
+
+/* The files of the command from `first` on are those of the list, each once. */
+static int check_fetched(struct arena *arena, const struct packages_command *command, size_t first,
+                         const struct package_lock *lock, struct error *error)
+{
+    const struct locked_package *packages = lock->packages.items;
+    bool *is_there = arena_alloc(arena, lock->packages.count + 1);
+    memset(is_there, 0, lock->packages.count + 1);
+    for (size_t i = first; i < command->count; i++) {
+        uint8_t hash[PACKAGE_HASH_SIZE];
+        if (hash_file(command->words[i], hash, error) < 0)
+            return -1;
+        const struct locked_package *found = package_lock_find(lock, hash);
+        if (!found)
+            return error_set(error, ERROR_CORRUPT,
+                             "\"%.120s\" was fetched, and its sha256 is none that the job names",
+                             strrchr(command->words[i], '/') + 1);
+        is_there[found - packages] = true;
+    }
+    for (size_t i = 0; i < lock->packages.count; i++)
+        if (!is_there[i])
+            return error_set(error, ERROR_CORRUPT, "%s==%s: no file of its sha256 was fetched",
+                             packages[i].name, packages[i].version);
+    return 0;
+}
+
+static int add_fetched(struct packages_command *command, struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct package_lock lock;
+    const size_t first = command->count;
+    if (packages_read_lock(arena, &lock, error) < 0)
+        return error_wrap(error, "their list");
+    if (lock.packages.count == 0)
+        return 0;
+    if (access(PACKAGES_FETCHED_MOUNT, F_OK) < 0)
+        return error_set(error, ERROR_INVALID,
+                         "they are to be fetched from an index, and the job does not say so "
+                         "(resources.install: index)");
+    if (add_wheels(command, PACKAGES_FETCHED_MOUNT "/", PACKAGE_LOCK_MAX, error) < 0)
+        return -1;
+    return check_fetched(arena, command, first, &lock, error);
+}
+
+/* ---- Installing ------------------------------------------------------------------------------ */
+
+static int run(const struct packages_command *command, const char *what)
+{
+    struct packages_words words;
+    int status;
+    if (packages_run(command, /* is_echoed= */ true, &words, &status))
+        return 0;
+    packages_print_failure(what, command, &words, status);
+    return -1;
 }
 
 static int make_environment(void)
 {
     static const char *const words[] = {"/usr/bin/python3",       "-m",    "venv", "--without-pip",
                                         "--system-site-packages", PACKAGES};
-    __attribute__((cleanup(command_done))) struct command command = {.count = 0};
+    AUTO_PACKAGES_COMMAND struct packages_command command = {.count = 0};
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-        command_add(&command, words[i]);
-    return run(command.words, "python3 -m venv");
-}
-
-static int install(struct dirent *const *wheels, int count)
-{
-    static const char *const words[] = {
-        PACKAGES_PYTHON,     "-m", "pip", "install", "-q", "--no-index", "--no-deps",
-        "--ignore-installed"};
-    __attribute__((cleanup(command_done))) struct command command = {.count = 0};
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-        command_add(&command, words[i]);
-    for (int i = 0; i < count; i++)
-        command_add(&command, wheels[i]->d_name);
-    fprintf(stderr, "souk: installing %d package%s\n", count, count == 1 ? "" : "s");
-    return make_environment() < 0 ? -1 : run(command.words, "pip");
+        packages_command_add(&command, words[i]);
+    return run(&command, "python3 -m venv");
 }
 
 int packages_install_main(int argc, char **argv)
 {
+    static const char *const words[] = {
+        PACKAGES_PYTHON,     "-m", "pip", "install", "-q", "--no-index", "--no-deps",
+        "--ignore-installed"};
+    enum { WORD_COUNT = sizeof(words) / sizeof(*words) };
+    AUTO_PACKAGES_COMMAND struct packages_command command = {.count = 0};
     struct error error;
     uint64_t bytes_max;
-    struct dirent **wheels = NULL;
-    if (argc != 3 || text_parse_u64(text_of(argv[2]), &bytes_max, &error) < 0) {
+    if (argc != 3 || text_parse_u64(text_of(argv[2]), &bytes_max, &error) < 0 ||
+        sodium_init() < 0) {
         puts("not for people: the lender's daemon starts it");
         return 2;
     }
-    if (unpack(argv[1], bytes_max) < 0)
+    for (size_t i = 0; i < WORD_COUNT; i++)
+        packages_command_add(&command, words[i]);
+    if (packages_unpack(argv[1], bytes_max, &error) < 0 ||
+        add_wheels(&command, "", PACKAGES_WHEELS_MAX, &error) < 0 ||
+        add_fetched(&command, &error) < 0) {
+        puts(error.message);
         return 1;
-    const int count = scandir(".", &wheels, is_wheel, alphasort);
-    if (count <= 0 || count > WHEELS_MAX) {
+    }
+    const size_t count = command.count - WORD_COUNT;
+    if (count == 0) {
         puts("their archive holds no wheel");
         return 1;
     }
-    const int result = install(wheels, count);
-    for (int i = 0; i < count; i++)
-        free(wheels[i]);
-    free(wheels);
-    return result < 0 ? 1 : 0;
+    fprintf(stderr, "souk: installing %zu package%s\n", count, count == 1 ? "" : "s");
+    return make_environment() < 0 || run(&command, "pip") < 0 ? 1 : 0;
 }

@@ -1,6 +1,6 @@
 """Jobs that bring packages: wheels that are installed at the lender.
 
-covers peer/tenancy_image.c, worker/packages_main.c, client/wheels.c
+covers peer/tenancy_image.c, peer/tenancy_packages.c, worker/packages_main.c, client/wheels.c
 """
 import os
 import pathlib
@@ -62,7 +62,6 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_sent(place, tmp_path
             ({"wheels": [one], "resources": {"install": "none"}}, "the job brings packages: leave it out"),
             ({"wheels": [str(tmp_path / "not-there.whl")]}, "not-there.whl"),
             ({"wheels": [str(tmp_path / "job" / "job.yaml")]}, "is no wheel"),
-            ({"wheels": [one], "resources": {"install": "index"}}, "index is not there yet"),
             ({"requirements": str(tmp_path / "none.txt")}, "none.txt"),
             ({"wheels": [one], "resources": {"image_id": "x.tar"}}, "put them into the image")]:
         done = run(place, tmp_path / "job", **job)

@@ -1,6 +1,6 @@
 """Jobs that bring packages: requirements, wheels that mean harm, and what ends in their midst.
 
-covers peer/tenancy_image.c, peer/image_cache.c, worker/packages_main.c, client/wheels.c
+covers peer/tenancy_packages.c, peer/image_cache.c, worker/packages.c, worker/packages_main.c, client/wheels.c, client/pip.c
 """
 import fcntl
 import os

@@ -1,0 +1,178 @@
+/*
+ * The packages that a tenancy brings: what their archive lists is fetched from the owner's index by
+ * a process that has the machine's network and sees nothing but the archive; then all are installed
+ * by one that has none. Both are confined, with the lease's share.
+ *
+ * pip knows no bounds: what it has written is measured while it runs. Leases that come together
+ * with the same packages have them installed once: one does, the others wait for it.
+ */
+#include "peer/tenancy_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { LOOK_MS = 500, ENVIRONMENT_MAX = 16 };
+
+/* What is common to both: folders below the one that is unpacked into, made anew. */
+struct packages_start {
+    char fetch[PATH_MAX], wheels[PATH_MAX], root[PATH_MAX], fetched[PATH_MAX];
+    char archive[96], bytes[24];
+};
+
+static void find_start(const struct tenancy *tenancy, struct packages_start *out)
+{
+    char folder[PATH_MAX];
+    tenancy_unpack_folder(tenancy, folder);
+    snprintf(out->fetch, sizeof(out->fetch), "%.4000s/fetch", folder);
+    snprintf(out->fetched, sizeof(out->fetched), "%.4000s/fetch/fetched", folder);
+    snprintf(out->wheels, sizeof(out->wheels), "%.4000s/wheels", folder);
+    snprintf(out->root, sizeof(out->root), "%.4000s/root", folder);
+    snprintf(out->archive, sizeof(out->archive), "/data/%s", tenancy_brought_data(tenancy)->name);
+    snprintf(out->bytes, sizeof(out->bytes), "%" PRIu64, tenancy->host->image_bytes);
+}
+
+/* What pip finds in its environment; the last may be one more. */
+static void fill_environment(const char *out[ENVIRONMENT_MAX], const char *more)
+{
+    static const char *const words[] = {"HOME=/wheels",
+                                        "TMPDIR=/wheels",
+                                        "LANG=C.UTF-8",
+                                        "PATH=/usr/bin:/bin",
+                                        "PIP_CONFIG_FILE=/dev/null",
+                                        "PIP_DISABLE_PIP_VERSION_CHECK=1",
+                                        "PIP_NO_CACHE_DIR=1",
+                                        "PIP_NO_INPUT=1"};
+    memcpy(out, words, sizeof(words));
+    out[sizeof(words) / sizeof(*words)] = more;
+    out[sizeof(words) / sizeof(*words) + (more != NULL)] = NULL;
+}
+
+/* Its words go to the lease's log. */
+static int start_step(struct tenancy *tenancy, struct sandbox_options *options, struct error *error)
+{
+    AUTO_FD int log_fd = -1;
+    if (tenancy_open_log(tenancy, TENANCY_STDERR, &log_fd, error) < 0)
+        return -1;
+    options->working_dir = "/wheels";
+    options->stderr_fd = log_fd;
+    if (tenancy_start_unpacking(tenancy, options, error) < 0)
+        return -1;
+    tenancy->has_printed = true;
+    loop_timer_start(tenancy->look_timer, LOOK_MS);
+    return 0;
+}
+
+static int fetch(struct tenancy *tenancy, struct error *error)
+{
+    struct packages_start start;
+    char index[KEEPER_ADDRESS_MAX + 16];
+    const char *environment[ENVIRONMENT_MAX];
+    find_start(tenancy, &start);
+    snprintf(index, sizeof(index), "PIP_INDEX_URL=%s", tenancy->host->index_url);
+    fill_environment(environment, index);
+    if (folder_make(start.fetch, 0755, error) < 0)
+        return -1;
+    const char *const argv[] = {"/souk", "packages-fetch", start.archive, start.bytes, NULL};
+    const struct sandbox_mount mounts[] = {{start.fetch, "/wheels", .is_writable = true},
+                                           {tenancy->data_folder, "/data", .is_writable = false}};
+    struct sandbox_options options = {.argv = argv,
+                                      .environment = environment,
+                                      .mounts = mounts,
+                                      .mount_count = 2,
+                                      .shares_network = true};
+    tenancy->is_fetching = true;
+    return start_step(tenancy, &options, error);
+}
+
+static int install(struct tenancy *tenancy, struct error *error)
+{
+    struct packages_start start;
+    const char *environment[ENVIRONMENT_MAX];
+    find_start(tenancy, &start);
+    fill_environment(environment, NULL);
+    if (folder_make(start.root, 0755, error) < 0 || folder_make(start.wheels, 0755, error) < 0)
+        return -1;
+    const char *const argv[] = {"/souk", "packages-install", start.archive, start.bytes, NULL};
+    const struct sandbox_mount mounts[] = {{start.wheels, "/wheels", .is_writable = true},
+                                           {start.root, "/packages", .is_writable = true},
+                                           {tenancy->data_folder, "/data", .is_writable = false},
+                                           {start.fetched, "/fetched", .is_writable = false}};
+    struct sandbox_options options = {.argv = argv,
+                                      .environment = environment,
+                                      .mounts = mounts,
+                                      .mount_count = tenancy->document.fetches_packages ? 4 : 3};
+    return start_step(tenancy, &options, error);
+}
+
+void tenancy_install_fetched(struct tenancy *tenancy)
+{
+    struct error error;
+    tenancy->is_fetching = false;
+    tenancy_pause_logs(tenancy);
+    if (install(tenancy, &error) < 0)
+        tenancy_fail(tenancy, &error);
+    tenancy_check_end(tenancy);
+}
+
+static int begin(struct tenancy *tenancy, struct error *error)
+{
+    char folder[PATH_MAX];
+    tenancy_unpack_folder(tenancy, folder);
+    if (folder_make(folder, 0755, error) < 0)
+        return -1;
+    return tenancy->document.fetches_packages ? fetch(tenancy, error) : install(tenancy, error);
+}
+
+static int check_size(struct tenancy *tenancy, struct error *error)
+{
+    char folder[PATH_MAX];
+    int64_t bytes = 0;
+    tenancy_unpack_folder(tenancy, folder);
+    if (folder_measure(folder, TENANCY_IMAGE_FILES_MAX, &bytes, error) < 0)
+        return error->code == ERROR_EXHAUSTED ? error_wrap(error, "the packages") : 0;
+    if ((uint64_t)bytes > tenancy->host->image_bytes)
+        return error_set(error, ERROR_EXHAUSTED,
+                         "the packages take more than the %" PRIu64
+                         " MiB that are kept for images and packages here",
+                         tenancy->host->image_bytes >> 20);
+    return 0;
+}
+
+/* One installs, the others wait and look. */
+int tenancy_install_packages(struct tenancy *tenancy, struct error *error)
+{
+    char cache[PATH_MAX];
+    bool is_there = false;
+    tenancy_cache_folder(tenancy, cache);
+    if (image_cache_reserve(cache, tenancy->image_key, &tenancy->reserve_fd, error) < 0 ||
+        image_cache_take(cache, tenancy->image_key, &tenancy->image, &is_there, error) < 0)
+        return -1;
+    if (is_there) {
+        if (tenancy->reserve_fd >= 0)
+            close(TAKE_FD(tenancy->reserve_fd));
+        if (tenancy_remove_archive(tenancy, error) < 0)
+            return -1;
+        tenancy_begin_in_image(tenancy);
+        return 0;
+    }
+    if (tenancy->reserve_fd >= 0)
+        return begin(tenancy, error);
+    loop_timer_start(tenancy->look_timer, LOOK_MS);
+    return 0;
+}
+
+void tenancy_on_look(void *context)
+{
+    struct tenancy *tenancy = context;
+    struct error error;
+    if (tenancy->has_ended || tenancy->has_failed || tenancy->is_stop_wanted)
+        return;
+    if (!tenancy->sandbox) {
+        if (tenancy_install_packages(tenancy, &error) < 0)
+            tenancy_fail(tenancy, &error);
+    } else if (check_size(tenancy, &error) < 0) {
+        tenancy_fail(tenancy, &error);
+    } else {
+        loop_timer_start(tenancy->look_timer, LOOK_MS);
+    }
+}
