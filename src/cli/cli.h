@@ -25,8 +25,9 @@ struct cli_common {
     const char *config_dir;     /* never NULL once a command runs */
     struct option_list servers; /* the market's URLs; the first is the one that commands use */
     const char *server;         /* that one; NULL: none known */
-    const char *token;
+    const char *token;          /* for it alone: sign_in.h */
     const char *fingerprint;
+    const char *elsewhere; /* the market that is signed in to instead; NULL: this, or none */
 };
 
 struct output_unit;

@@ -6,6 +6,7 @@
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/secret.h"
+#include "cli/sign_in.h"
 #include "client/api.h"
 
 #include <string.h>
@@ -44,18 +45,12 @@ static int check_folder(const struct cli *cli, struct error *error)
 
 static int remember(const struct cli *cli, struct text token, struct error *error)
 {
-    const struct option_setting settings[] = {
-        {"server", cli->common.server},
-        {"fingerprint", cli->common.fingerprint}, /* NULL: removes an old one */
-    };
-    const struct option_setting secret = {"token", arena_copy_string(cli->arena, token)};
-    if (options_file_store(cli->common.config_dir, true, &secret, 1, error) < 0) {
-        /* The market shows a token only once: it may not get lost with the message. */
-        fprintf(stderr, "The account is open, but its token cannot be kept. It is: %s\n",
-                secret.value);
-        return -1;
-    }
-    return options_file_store(cli->common.config_dir, false, settings, 2, error);
+    const char *kept = arena_copy_string(cli->arena, token);
+    if (sign_in_keep(cli, kept, error) == 0)
+        return 0;
+    /* The market shows a token only once: it may not get lost with the message. */
+    fprintf(stderr, "The account is open, but its token cannot be kept. It is: %s\n", kept);
+    return -1;
 }
 
 static int connect_as_nobody(const struct cli *cli, struct client **out_client, struct error *error)
@@ -226,13 +221,16 @@ static const struct option login_options[] = {
      .help = "The account's name.", .is_required = true},
 };
 
-/* The token kept so far may be the only one of another account: it is kept beside the new one. */
+/* The token kept so far may be the only one of another account here: it is kept beside the new one.
+ * One of another market stays that market's. */
 static int keep_token_before(struct cli *cli, struct error *error)
 {
     struct buffer secrets AUTO_BUFFER;
     buffer_init(&secrets, SECRETS_SIZE_MAX);
     const char *path = arena_format(cli->arena, "%s/secrets", cli->common.config_dir);
     const char *before = arena_format(cli->arena, "%s/secrets.before", cli->common.config_dir);
+    if (cli->common.elsewhere)
+        return 0;
     if (file_read(path, &secrets, error) < 0)
         return error->code == ERROR_NOT_FOUND ? 0 : -1;
     if (!strstr(buffer_string(&secrets), "token"))
@@ -293,18 +291,14 @@ static int run_login(void *context, const void *options, struct error *error)
 const struct command command_account_login = {
     .name = "account login",
     .summary = "Signs in to an account by its name and password, for 30 days.",
-    .details = "The password is asked for at the terminal, or taken as a line of standard input. A "
-               "token that was kept here before goes to the file secrets.before beside it.",
+    .details =
+        "The password is asked for at the terminal, or taken as a line of standard input. A "
+        "token that was kept for this market goes to the file secrets.before beside it; those "
+        "of other markets stay, and are used for them alone.",
     .example = "souk account login --server https://market.example --name ada",
     COMMAND_OPTIONS(login_options, login_options),
     .run = run_login,
 };
-
-static int forget(const struct cli *cli, struct error *error)
-{
-    const struct option_setting secret = {"token", NULL};
-    return options_file_store(cli->common.config_dir, true, &secret, 1, error);
-}
 
 static int find_own_token(const struct cli *cli, struct client *client, uint64_t *out_token,
                           struct error *error)
@@ -351,7 +345,7 @@ static int run_logout(void *context, const void *options, struct error *error)
     struct client_answer answer = {&api_account_schema, &account, {0}};
     if (cli_connect(cli, true, &client, error) < 0 ||
         client_get(client, cli->arena, "/v1/account", &answer, error) < 0 ||
-        end_access(cli, client, &account, error) < 0 || forget(cli, error) < 0)
+        end_access(cli, client, &account, error) < 0 || sign_in_forget(cli, error) < 0)
         return -1;
     if (cli->common.json)
         output_json(answer.json);
@@ -455,7 +449,7 @@ static int run_delete(void *context, const void *options, struct error *error)
     if (buffer_check(&body, error) < 0 ||
         client_send(client, cli->arena, "DELETE", "/v1/account", buffer_text(&body), NULL, error) <
             0 ||
-        forget(cli, error) < 0)
+        sign_in_forget(cli, error) < 0)
         return -1;
     if (cli->common.json)
         output_json(shown.json);

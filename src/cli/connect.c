@@ -3,6 +3,21 @@
 #include "cli/output.h"
 #include "client/api.h"
 
+static int refuse(const struct cli *cli, struct error *error)
+{
+    const char *server = cli->common.server;
+    if (!cli->common.elsewhere)
+        return error_set(
+            error, ERROR_REFUSED,
+            "not signed in at %.100s; sign in: souk account login --name NAME; or open an "
+            "account: souk account open --name NAME",
+            server);
+    return error_set(error, ERROR_REFUSED,
+                     "not signed in at %.60s, but at %.60s; sign in: souk account login --server "
+                     "%.60s --name NAME; or open an account (souk account open)",
+                     server, cli->common.elsewhere, server);
+}
+
 int cli_connect(const struct cli *cli, bool needs_token, struct client **out_client,
                 struct error *error)
 {
@@ -12,11 +27,7 @@ int cli_connect(const struct cli *cli, bool needs_token, struct client **out_cli
         .fingerprint = cli->common.fingerprint,
     };
     if (needs_token && cli->common.server && !cli->common.token)
-        return error_set(
-            error, ERROR_REFUSED,
-            "not signed in at %.100s; sign in: souk account login --name NAME; or open an "
-            "account: souk account open --name NAME",
-            cli->common.server);
+        return refuse(cli, error);
     return client_open(&options, out_client, error);
 }
 

@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "cli/sign_in.h"
 #include "peer/gateway.h"
 #include "peer/keeper.h"
 #include "sandbox/stage.h"
@@ -84,6 +85,8 @@ static int run_command(const struct command *command, int argc, char *const *arg
     if (wants_help)
         return print_help(command);
     cli.common.server = cli.common.servers.count ? cli.common.servers.items[0] : NULL;
+    if (sign_in_find(&cli, &error) < 0)
+        return report(NULL, &error);
     int exit_code = command->run(&cli, options, &error);
     if (exit_code < 0) {
         options_name_fields(command, &error);

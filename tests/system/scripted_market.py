@@ -43,7 +43,7 @@ class ScriptedMarket:
                 market.requests.append((self.command, self.path, dict(self.headers), body))
                 market.answer(self, body)
 
-            do_GET = do_POST = do_PUT = do_HEAD = answer
+            do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = answer
 
             def log_message(self, *arguments):
                 pass
