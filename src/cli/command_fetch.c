@@ -3,6 +3,8 @@
 #include "cli/output.h"
 #include "client/api.h"
 #include "client/artifact.h"
+#include "client/results.h"
+#include "source/place.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +22,7 @@ static const struct option fetch_options[] = {
     {"names", OPTION_LIST, offsetof(struct fetch_options, names), "NAME",
      .help = "Only these files; all by default.", .is_positional = true},
     {"output", OPTION_PATH, offsetof(struct fetch_options, output), "DIR", ".",
-     "Folder to put the files into.", .letter = 'o'},
+     "Folder to put the files into, or s3://bucket/folder, hdfs://namenode/folder.", .letter = 'o'},
 };
 
 static bool is_wanted(const struct option_list *names, struct text name)
@@ -59,6 +61,37 @@ static int say_nothing_there(const struct cli *cli, struct client *client,
                                       "\"souk job logs\" shows what it printed");
 }
 
+static void note(void *context, const char *what)
+{
+    output_note(context, "%s", what);
+}
+
+/* Into the folder, or to where the address says. */
+static int fetch_one(struct cli *cli, struct client *client, const struct fetch_options *wanted,
+                     const struct api_artifact *artifact, struct error *error)
+{
+    const char *place;
+    const struct results_target target = {wanted->output, note, cli};
+    if ((place_is_address(text_of(wanted->output))
+             ? results_put(cli->arena, client, wanted->id, artifact, &target, &place, error)
+             : artifact_fetch(cli->arena, client, wanted->id, artifact, wanted->output, &place,
+                              error)) < 0)
+        return -1;
+    output_note(cli, "%s: %s", place, output_bytes(cli->arena, (int64_t)artifact->size));
+    return 0;
+}
+
+/* Before anything is asked for. */
+static int check_output(const struct fetch_options *wanted, struct error *error)
+{
+    const struct results_target target = {.address = wanted->output};
+    if (place_is_address(text_of(wanted->output)))
+        return results_check(&target, error) == 0 ? 0 : error_wrap(error, "--output");
+    return mkdir(wanted->output, 0755) < 0 && errno != EEXIST
+               ? error_set_errno(error, errno, "make folder \"%.150s\"", wanted->output)
+               : 0;
+}
+
 static int run_fetch(void *context, const void *options, struct error *error)
 {
     struct cli *cli = context;
@@ -67,22 +100,17 @@ static int run_fetch(void *context, const void *options, struct error *error)
     struct json_array artifacts;
     struct text json;
     const char *path = arena_format(cli->arena, "/v1/jobs/%" PRIu64 "/artifacts", wanted->id);
-    if (cli_connect(cli, true, &client, error) < 0 ||
+    if (check_output(wanted, error) < 0 || cli_connect(cli, true, &client, error) < 0 ||
         client_list(client, cli->arena, path, &api_artifact_page_schema, 10000, &artifacts, &json,
                     error) < 0)
         return -1;
-    if (mkdir(wanted->output, 0755) < 0 && errno != EEXIST)
-        return error_set_errno(error, errno, "make folder \"%.150s\"", wanted->output);
     size_t fetched = 0;
     for (size_t i = 0; i < artifacts.count; i++) {
         const struct api_artifact *artifact = (const struct api_artifact *)artifacts.items + i;
         if (!is_wanted(&wanted->names, artifact->name))
             continue;
-        const char *fetched_path;
-        if (artifact_fetch(cli->arena, client, wanted->id, artifact, wanted->output, &fetched_path,
-                           error) < 0)
+        if (fetch_one(cli, client, wanted, artifact, error) < 0)
             return -1;
-        output_note(cli, "%s: %s", fetched_path, output_bytes(cli->arena, (int64_t)artifact->size));
         fetched++;
     }
     if (fetched == 0)
@@ -95,6 +123,10 @@ static int run_fetch(void *context, const void *options, struct error *error)
 const struct command command_job_fetch = {
     .name = "job fetch",
     .summary = "Fetches what a job left: the trained model and its card.",
+    .details =
+        "With -o s3://bucket/folder or hdfs://namenode/folder the files are put there, with the "
+        "credentials of the environment (AWS_ACCESS_KEY_ID ..., HADOOP_USER_NAME); one of "
+        "that name is replaced.",
     .example = "souk job fetch 7 -o model",
     COMMAND_OPTIONS(fetch_options, fetch_options),
     .run = run_fetch,

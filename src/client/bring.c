@@ -101,7 +101,7 @@ void bring_rename(const struct bring *bring, struct error *error)
 
 /* ---- Credentials ----------------------------------------------------------------------------- */
 
-static int take_environment(struct remote_credentials *credentials, struct error *error)
+int bring_take_environment(struct remote_credentials *credentials, struct error *error)
 {
     for (size_t i = 0; remote_credential_name(i); i++) {
         const char *name = remote_credential_name(i);
@@ -124,7 +124,7 @@ static bool is_credential(struct text name)
 static int take_credentials(const struct job_spec *spec, struct remote_credentials *credentials,
                             struct error *error)
 {
-    if (take_environment(credentials, error) < 0)
+    if (bring_take_environment(credentials, error) < 0)
         return -1;
     for (size_t i = 0; i < spec->secret_count; i++) {
         const struct job_env *secret = &spec->secrets[i];

@@ -36,7 +36,8 @@ struct http_call_options {
     const char *url;    /* http:// or https:// */
     const struct http_header *headers;
     size_t header_count;
-    struct text body; /* data NULL: none */
+    struct text body;  /* data NULL: none */
+    bool is_body_kept; /* it outlives the exchange: it is not copied */
 
     size_t response_max;        /* larger bodies fail with EXHAUSTED; 0: 8 MiB */
     int64_t timeout_ms;         /* of the whole exchange; 0: 30 s; -1: none */

@@ -274,7 +274,8 @@ static void set_method(CURL *easy, const struct curl_library *curl,
     }
     if (has_body || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0) {
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)options->body.size);
-        SET(CURLOPT_COPYPOSTFIELDS, has_body ? options->body.data : "");
+        SET(options->is_body_kept ? CURLOPT_POSTFIELDS : CURLOPT_COPYPOSTFIELDS,
+            has_body ? options->body.data : "");
     }
     SET(CURLOPT_CUSTOMREQUEST, method);
 }

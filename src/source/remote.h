@@ -112,5 +112,10 @@ MUST_CHECK int remote_fetch(struct remote *remote, int fd, struct error *error);
 MUST_CHECK int remote_fetch_folder(struct remote *remote, const char *folder, uint32_t files_max,
                                    struct error *error);
 
+/* Puts all of the file behind `fd` there, in place of what is there. S3 and HDFS only, of an
+ * address without a slash behind it: INVALID otherwise. Whole or not at all, but of HDFS a part may
+ * be left when it fails. */
+MUST_CHECK int remote_put(struct remote *remote, int fd, struct error *error);
+
 /* Of the last answer; "": it did not say. Valid until the next call. */
 const char *remote_content_type(const struct remote *remote);

@@ -19,8 +19,8 @@ static bool has_port(struct text authority)
     return colon && (!bracket || colon > bracket);
 }
 
-static int write_url(const struct remote *remote, struct text path, const char *operation,
-                     char out[REMOTE_URL_SIZE], struct error *error)
+int remote_hdfs_write_url(const struct remote *remote, struct text path, const char *operation,
+                          char out[REMOTE_URL_SIZE], struct error *error)
 {
     const struct place *place = &remote->place;
     const struct remote_credentials *credentials = &remote->credentials;
@@ -54,8 +54,8 @@ static int prepare(const struct remote_reading *reading, struct remote_request *
     else
         snprintf(operation, sizeof(operation), "OPEN&offset=%" PRIu64 "&length=%" PRIu64,
                  reading->position, reading->end - reading->position);
-    return write_url(reading->remote, reading->remote->place.path, operation, out_request->url,
-                     error);
+    return remote_hdfs_write_url(reading->remote, reading->remote->place.path, operation,
+                                 out_request->url, error);
 }
 
 static bool explain(struct remote *remote __attribute__((unused)), struct http_response *response,
@@ -67,7 +67,7 @@ static bool explain(struct remote *remote __attribute__((unused)), struct http_r
         error_fill(error, ERROR_REFUSED, "this name node only stands by; name the active one");
     else if (text_is(exception, "AccessControlException"))
         error_fill(error, ERROR_REFUSED,
-                   "the file's permissions forbid it; HADOOP_USER_NAME names who reads");
+                   "the file's permissions forbid it; HADOOP_USER_NAME names who asks");
     else if (error->code == ERROR_REFUSED && exception.size)
         error_fill(error, ERROR_REFUSED, "the server refuses it: " TEXT_FORMAT,
                    TEXT_ARGS(exception));
@@ -84,7 +84,8 @@ static int check(struct remote_reading *reading, struct error *error)
     struct http_response response AUTO_HTTP_RESPONSE;
     struct hdfs_status status;
     http_response_init(&response);
-    if (write_url(remote, remote->place.path, "GETFILESTATUS", request.url, error) < 0 ||
+    if (remote_hdfs_write_url(remote, remote->place.path, "GETFILESTATUS", request.url, error) <
+            0 ||
         remote_exchange(reading, &request, &options, &response, error) < 0)
         return -1;
     if (response.status != 200) {
@@ -126,7 +127,7 @@ static int ask_folder(struct remote_reading *reading, void *context, struct erro
     struct http_call_options options = {.response_max = LIST_BYTES_MAX};
     struct http_response response AUTO_HTTP_RESPONSE;
     http_response_init(&response);
-    if (write_url(remote, folder->path, "LISTSTATUS", request.url, error) < 0 ||
+    if (remote_hdfs_write_url(remote, folder->path, "LISTSTATUS", request.url, error) < 0 ||
         remote_exchange(reading, &request, &options, &response, error) < 0)
         return -1;
     if (response.status == 200)
@@ -171,5 +172,9 @@ static int list(struct remote_reading *reading, struct remote_listing *listing, 
     return list_below(reading, listing, (struct text){"", 0}, /* depth= */ 0, error);
 }
 
-const struct remote_scheme remote_hdfs = {
-    .prepare = prepare, .check = check, .explain = explain, .list = list, .is_offset_in_url = true};
+const struct remote_scheme remote_hdfs = {.prepare = prepare,
+                                          .check = check,
+                                          .explain = explain,
+                                          .list = list,
+                                          .put = remote_hdfs_put,
+                                          .is_offset_in_url = true};

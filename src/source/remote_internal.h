@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/buffer.h"
 #include "base/random.h"
 #include "net/http_client.h"
@@ -72,6 +73,7 @@ struct remote_request {
     char values[REMOTE_HEADERS_MAX][REMOTE_HEADER_SIZE];
     size_t header_count;
     bool is_signed;
+    bool stays; /* redirects are not followed */
     struct http_signing signing;
 };
 
@@ -104,6 +106,8 @@ struct remote_scheme {
     /* Tells of every file below the remote's folder; NULL: there are no folders. */
     int (*list)(struct remote_reading *reading, struct remote_listing *listing,
                 struct error *error);
+    /* Puts these bytes in its place; NULL: it cannot be written. Errors name the place. */
+    int (*put)(struct remote_reading *reading, struct text bytes, struct error *error);
     bool is_offset_in_url; /* a part is a file of its own to the server: 200, not 206 */
     bool is_parallel;      /* it is made for many connections at once */
 };
@@ -111,6 +115,32 @@ struct remote_scheme {
 extern const struct remote_scheme remote_http;
 extern const struct remote_scheme remote_s3;
 extern const struct remote_scheme remote_hdfs;
+
+/* remote_s3_put.c, remote_hdfs_put.c, and what they need of the readers. */
+MUST_CHECK int remote_s3_put(struct remote_reading *reading, struct text bytes,
+                             struct error *error);
+MUST_CHECK int remote_hdfs_put(struct remote_reading *reading, struct text bytes,
+                               struct error *error);
+void remote_s3_write_url(const struct remote *remote, struct buffer *out);
+/* `body_hash`: SHA-256 of the body, in hex. */
+void remote_s3_sign(const struct remote *remote, const char *body_hash,
+                    struct remote_request *request);
+MUST_CHECK int remote_hdfs_write_url(const struct remote *remote, struct text path,
+                                     const char *operation, char out[REMOTE_URL_SIZE],
+                                     struct error *error);
+
+/* remote_put.c */
+enum { REMOTE_HASH_TEXT_SIZE = 65 };
+void remote_hash_hex(struct text bytes, char out[REMOTE_HASH_TEXT_SIZE]);
+/* 0 for a status of 200 and so on; UNAVAILABLE when it may be tried again. */
+MUST_CHECK int remote_judge_put(struct remote *remote, struct http_response *response,
+                                struct error *error);
+
+/* To where the response redirects, if that may be. */
+MUST_CHECK int remote_follow(struct remote *remote, const struct http_response *response,
+                             struct remote_request *request, struct error *error);
+/* The caller's on_progress. */
+void remote_tell_progress(struct remote *remote, uint64_t done_bytes, uint64_t total_bytes);
 
 /* A reading of all of it, without a sink yet. */
 struct remote_reading remote_whole(struct remote *remote);

@@ -52,6 +52,15 @@ static bool may_follow(struct remote *remote, const char *url)
     return may;
 }
 
+void remote_tell_progress(struct remote *remote, uint64_t done_bytes, uint64_t total_bytes)
+{
+    if (!remote->options.on_progress)
+        return;
+    pthread_mutex_lock(remote->mutex);
+    remote->options.on_progress(remote->options.context, done_bytes, total_bytes);
+    pthread_mutex_unlock(remote->mutex);
+}
+
 /* ---- Through redirects ----------------------------------------------------------------------- */
 
 static bool is_redirect(int status)
@@ -64,7 +73,7 @@ static bool is_https(const char *url)
     return strncasecmp(url, "https://", 8) == 0;
 }
 
-static int follow(struct remote *remote, const struct http_response *response,
+int remote_follow(struct remote *remote, const struct http_response *response,
                   struct remote_request *request, struct error *error)
 {
     char name[PLACE_NAME_SIZE];
@@ -107,9 +116,9 @@ int remote_exchange(struct remote_reading *reading, struct remote_request *reque
         if (http_session_call(reading->session, options, response, error) < 0)
             return -1;
         /* What was signed is for one server, and a token for no other. */
-        if (!is_redirect(response->status) || request->is_signed)
+        if (!is_redirect(response->status) || request->is_signed || request->stays)
             return 0;
-        if (follow(remote, response, request, error) < 0)
+        if (remote_follow(remote, response, request, error) < 0)
             return -1;
     }
     return error_set(error, ERROR_REFUSED, "it redirects more than %d times", REMOTE_REDIRECTS_MAX);

@@ -12,7 +12,7 @@
 #define REGION_DEFAULT "us-east-1"
 #define LIST_BYTES_MAX ((size_t)8 << 20) /* of a page, which has 1000 objects */
 
-/* Amazon asks for it in each request; ours have no body. */
+/* Amazon asks for it in each request; those that read have no body. */
 #define HASH_OF_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 static const char *region_of(const struct remote *remote)
@@ -31,7 +31,7 @@ void remote_encode(struct text text, const char *kept, struct buffer *out)
     }
 }
 
-static void write_url(const struct remote *remote, struct buffer *out)
+void remote_s3_write_url(const struct remote *remote, struct buffer *out)
 {
     const struct text bucket = remote->place.authority;
     const char *region = region_of(remote);
@@ -50,7 +50,8 @@ static void write_url(const struct remote *remote, struct buffer *out)
                              TEXT_ARGS(bucket), region, suffix);
 }
 
-static void sign(const struct remote *remote, struct remote_request *request)
+void remote_s3_sign(const struct remote *remote, const char *body_hash,
+                    struct remote_request *request)
 {
     const struct remote_credentials *credentials = &remote->credentials;
     if (!credentials->access_key[0])
@@ -60,7 +61,7 @@ static void sign(const struct remote *remote, struct remote_request *request)
                                              .region = region_of(remote),
                                              .access_key = credentials->access_key,
                                              .secret_key = credentials->secret_key};
-    remote_add_header(request, "x-amz-content-sha256", text_of(HASH_OF_NOTHING));
+    remote_add_header(request, "x-amz-content-sha256", text_of(body_hash));
     /* Longer than what is copied. */
     if (credentials->session_token[0])
         request->headers[request->header_count++] =
@@ -73,13 +74,13 @@ static int prepare(const struct remote_reading *reading, struct remote_request *
     const struct remote *remote = reading->remote;
     struct buffer url AUTO_BUFFER;
     buffer_init(&url, sizeof(out_request->url));
-    write_url(remote, &url);
+    remote_s3_write_url(remote, &url);
     remote_encode(remote->place.path, "/", &url);
     if (buffer_check(&url, error) < 0 ||
         text_copy(buffer_text(&url), out_request->url, sizeof(out_request->url), error) < 0)
         return -1;
     remote_add_range(reading, "If-Match", out_request);
-    sign(remote, out_request);
+    remote_s3_sign(remote, HASH_OF_NOTHING, out_request);
     return 0;
 }
 
@@ -215,7 +216,7 @@ static int ask_page(struct remote_reading *reading, void *context, struct error 
     struct buffer url AUTO_BUFFER;
     http_response_init(&response);
     buffer_init(&url, sizeof(request.url));
-    write_url(remote, &url);
+    remote_s3_write_url(remote, &url);
     buffer_append_string(&url, "/?");
     if (page->token[0]) {
         buffer_append_string(&url, "continuation-token=");
@@ -227,7 +228,7 @@ static int ask_page(struct remote_reading *reading, void *context, struct error 
     if (buffer_check(&url, error) < 0 ||
         text_copy(buffer_text(&url), request.url, sizeof(request.url), error) < 0)
         return -1;
-    sign(remote, &request);
+    remote_s3_sign(remote, HASH_OF_NOTHING, &request);
     if (remote_exchange(reading, &request, &options, &response, error) < 0)
         return -1;
     if (response.status == 200)
@@ -248,5 +249,8 @@ static int list(struct remote_reading *reading, struct remote_listing *listing, 
     return 0;
 }
 
-const struct remote_scheme remote_s3 = {
-    .prepare = prepare, .explain = explain, .list = list, .is_parallel = true};
+const struct remote_scheme remote_s3 = {.prepare = prepare,
+                                        .explain = explain,
+                                        .list = list,
+                                        .put = remote_s3_put,
+                                        .is_parallel = true};

@@ -1,7 +1,7 @@
 """Data at S3 and HDFS that are not ours: moto, which checks signatures by botocore, and a Hadoop
 name node with its data node. `make test-sources` prepares them and sets SOUK_SOURCES.
 
-covers source/remote_s3.c, source/remote_hdfs.c, source/remote_folder.c
+covers source/remote_s3.c, source/remote_hdfs.c, source/remote_folder.c, source/remote_s3_put.c, source/remote_hdfs_put.c
 """
 import hashlib
 import json
@@ -19,6 +19,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
 from conftest import Souk  # noqa: E402
+from test_results import WHOLE, fetch, left  # noqa: E402,F401
 from test_sources import assert_trained, images, rows, scratch, train  # noqa: E402,F401
 
 FOLDER = pathlib.Path(os.environ["SOUK_SOURCES"])
@@ -116,6 +117,30 @@ def test_moto_takes_our_signatures_and_no_others(souk, s3, tmp_path, scratch):  
     assert "AWS_SECRET_ACCESS_KEY is not that of AWS_ACCESS_KEY_ID" in done.stderr
 
 
+GET = """
+import json, sys, boto3
+url, key, secret = sys.argv[1:]
+s3 = boto3.client("s3", endpoint_url=url, region_name="us-east-1", aws_access_key_id=key, aws_secret_access_key=secret)
+found = s3.list_objects_v2(Bucket="souk-data", Prefix="out/").get("Contents", [])
+uploads = s3.list_multipart_uploads(Bucket="souk-data").get("Uploads", [])
+json.dump({"objects": {o["Key"]: s3.get_object(Bucket="souk-data", Key=o["Key"])["Body"].read().hex() for o in found},
+           "uploads": len(uploads)}, sys.stdout)
+"""
+
+
+def test_moto_takes_results_whole_and_in_parts(souk, s3, left):  # noqa: F811
+    s3({})
+    environment = {name: souk.variables[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL")}
+    fetch(left, "s3://souk-data/out/größe (1)/", environment)
+    done = subprocess.run([FOLDER / "moto/bin/python", "-c", GET, environment["AWS_ENDPOINT_URL"],
+                           environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"]],
+                          text=True, capture_output=True, check=True)
+    there = json.loads(done.stdout)
+    assert there == {"uploads": 0, "objects": {f"out/größe (1)/{name}": body.hex() for name, body in WHOLE.items()}}
+    done = fetch(left, "s3://souk-data/no", {**environment, "AWS_SECRET_ACCESS_KEY": "wrong"}, code=5)
+    assert "AWS_SECRET_ACCESS_KEY is not that of AWS_ACCESS_KEY_ID" in done.stderr
+
+
 # ---- HDFS -------------------------------------------------------------------------------------------
 
 OPENED = "--add-opens=java.base/java.lang=ALL-UNNAMED"  # Hadoop 3.3 was written for Java 8 and 11
@@ -209,4 +234,14 @@ def test_a_name_node_and_its_data_node_are_read(souk, hadoop, tmp_path, scratch)
     assert "it is a folder" in train(souk, tmp_path, f"{address}/set", code=2).stderr
     souk.variables["HADOOP_USER_NAME"] = "other"
     done = train(souk, tmp_path, f"{address}/private.csv", code=5)
-    assert "the file's permissions forbid it; HADOOP_USER_NAME names who reads" in done.stderr
+    assert "the file's permissions forbid it; HADOOP_USER_NAME names who asks" in done.stderr
+
+
+def test_a_name_node_and_its_data_node_take_results(souk, hadoop, left):  # noqa: F811
+    hadoop.put("/user/me/out/rank0-empty", b"an older one")
+    fetch(left, f"hdfs://{NAME_NODE}:8020/user/me/out", {"HADOOP_USER_NAME": "me"})
+    for name, body in WHOLE.items():
+        there = urllib.request.urlopen(f"{hadoop.url}/user/me/out/{name}?op=OPEN&user.name=me").read()
+        assert hashlib.sha256(there).digest() == hashlib.sha256(body).digest(), name
+    done = fetch(left, f"hdfs://{NAME_NODE}:8020/elsewhere", {"HADOOP_USER_NAME": "other"}, code=5)
+    assert "HADOOP_USER_NAME names who asks" in done.stderr

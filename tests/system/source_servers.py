@@ -206,6 +206,67 @@ class BucketHandler(Handler):
         else:
             self.give(server.objects[key])
 
+    # -- writing
+
+    def taken(self):
+        """The body of a request that is signed, hash and all, for the bucket; None: it was refused."""
+        server = self.server_of_test
+        path, _, query = self.path.partition("?")
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.bucket, _, self.key = urllib.parse.unquote(path).lstrip("/").partition("/")
+        self.query = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+        wrong = server.faults.get(f"{self.command} {self.query.get('partNumber', '')}".strip(), [])
+        server.note(f"{self.command} {self.bucket}/{self.key} {sorted(self.query)}")
+        if wrong:
+            self.refuse(wrong.pop(0), "InternalError")
+        elif not self.is_signed(path, query):
+            pass
+        elif self.headers["x-amz-content-sha256"] != hashlib.sha256(body).hexdigest():
+            self.refuse(400, "XAmzContentSHA256Mismatch")
+        elif self.bucket != "souk-data":
+            self.refuse(404, "NoSuchBucket")
+        elif "uploadId" in self.query and self.query["uploadId"] not in server.uploads:
+            self.refuse(404, "NoSuchUpload")
+        else:
+            return body
+        return None
+
+    def do_PUT(self):
+        server, body = self.server_of_test, self.taken()
+        if body is None:
+            return
+        etag = '"' + hashlib.md5(body).hexdigest() + '"'
+        if "partNumber" in self.query:
+            server.uploads[self.query["uploadId"]][int(self.query["partNumber"])] = (etag, body)
+        else:
+            server.objects[self.key] = body
+        self.answer(200, headers=[("ETag", etag)])
+
+    def do_POST(self):
+        server, body = self.server_of_test, self.taken()
+        if body is None:
+            return
+        if "uploads" in self.query:
+            name = f"up/load+{len(server.uploads)} ="
+            server.uploads[name] = {}
+            self.answer(200, f"<InitiateMultipartUploadResult><UploadId>{name}</UploadId>"
+                             "</InitiateMultipartUploadResult>".encode())
+            return
+        parts = server.uploads[self.query["uploadId"]]
+        named = re.findall(r"<Part><PartNumber>(\d+)</PartNumber><ETag>([^<]+)</ETag></Part>", body.decode())
+        if [(int(n), e) for n, e in named] != [(n, parts[n][0]) for n in sorted(parts)] or \
+                any(len(parts[n][1]) < 5 << 20 for n in sorted(parts)[:-1]):
+            self.refuse(400, "InvalidPart")
+            return
+        server.objects[self.key] = b"".join(parts[n][1] for n in sorted(parts))
+        del server.uploads[self.query["uploadId"]]
+        self.answer(200, b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>")
+
+    def do_DELETE(self):
+        if self.taken() is not None:
+            del self.server_of_test.uploads[self.query["uploadId"]]
+            self.answer(204)
+
     def give(self, body):
         etag = '"' + hashlib.md5(body).hexdigest() + '"'
         if self.headers.get("If-Match", etag) != etag:
@@ -242,6 +303,8 @@ class Bucket(Server):
     def __init__(self, objects, token=""):
         super().__init__(BucketHandler)
         self.objects = dict(objects)
+        self.uploads = {}  # by id: number -> (etag, bytes)
+        self.faults = {}   # "PUT", "PUT 2" of a part, "POST": statuses that it is answered with first
         self.access_key, self.secret_key, self.token = "AKIATEST", "sEcReT/with+slash", token
         self.region = "eu-central-1"
 
@@ -291,7 +354,35 @@ class NameHandler(Handler):
             self.refuse(400, "UnsupportedOperationException")
 
 
+    def do_PUT(self):
+        """As the real one it is asked without the bytes, and says where they go."""
+        server = self.server_of_test
+        path, _, query = self.path.partition("?")
+        query = dict(urllib.parse.parse_qsl(query))
+        path = urllib.parse.unquote(path[len("/webhdfs/v1"):])
+        server.note(f"{query['op']} {path}")
+        if self.rfile.read(int(self.headers.get("Content-Length", 0))):
+            self.refuse(400, "IllegalArgumentException")
+        elif query.get("user.name", "dr.who") != server.user:
+            self.refuse(403, "AccessControlException")
+        elif query["op"] != "CREATE" or query.get("overwrite") != "true":
+            self.refuse(400, "UnsupportedOperationException")
+        else:
+            self.answer(307, headers=[("Location", f"{server.data.url}/webhdfs/v1{urllib.parse.quote(path)}?"
+                                       + urllib.parse.urlencode(query))])
+
+
 class DataHandler(Handler):
+    def do_PUT(self):
+        server = self.server_of_test
+        path = urllib.parse.unquote(self.path.partition("?")[0][len("/webhdfs/v1"):])
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if server.note(f"CREATE {path}") <= server.cuts.get(path, 0):
+            self.answer(500)
+            return
+        server.files[path] = body
+        self.answer(201, headers=[("Location", f"hdfs://somewhere{path}")])
+
     def do_GET(self):
         server = self.server_of_test
         path, _, query = self.path.partition("?")

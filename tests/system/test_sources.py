@@ -245,7 +245,7 @@ def test_a_folder_of_s3_or_hdfs_is_read_file_by_file(souk, tmp_path, scratch):
 def test_a_file_of_hdfs_is_read_from_its_data_node(souk, tmp_path, scratch):
     with Hadoop({"/user/me/the rows.csv": rows()}, cuts={"/user/me/the rows.csv": 2}) as hadoop:
         done = train(souk, tmp_path, hadoop.address("/user/me/the rows.csv"), code=5)
-        assert "HADOOP_USER_NAME names who reads" in done.stderr
+        assert "HADOOP_USER_NAME names who asks" in done.stderr
         souk.variables["HADOOP_USER_NAME"] = "me"
         assert_trained(train(souk, tmp_path, hadoop.address("/user/me/the rows.csv")))
         assert hadoop.data.asked.count("OPEN /user/me/the rows.csv") == 3
