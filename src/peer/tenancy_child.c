@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sodium.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -184,6 +185,9 @@ void tenancy_send_config(struct tenancy *tenancy)
                                                .peer_count = tenancy->peer_count}};
     memcpy(message.config.key, tenancy->key, CHILD_KEY_SIZE);
     tenancy_tell_child(tenancy, &message);
+    if (tenancy->secrets)
+        sodium_memzero(tenancy->secrets, strlen(tenancy->secrets));
+    tenancy->secrets = NULL;
     tenancy->has_config = true;
     tenancy_hand_streams(tenancy);
 }
