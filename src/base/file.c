@@ -7,8 +7,11 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { COPY_SIZE_MAX = 1 << 30 };
 
 int file_read(const char *path, struct buffer *buffer, struct error *error)
 {
@@ -92,4 +95,21 @@ int file_replace(const char *path, const struct text *parts, size_t part_count, 
         return error_set_errno(error, reason, "write \"%s\"", path);
     }
     return sync_folder_of(path, error);
+}
+
+/* Some file systems share what is copied; not all can, and none with another. 0 at the end. */
+static ssize_t copy_some(int from, int to)
+{
+    const ssize_t size = copy_file_range(from, NULL, to, NULL, COPY_SIZE_MAX, 0);
+    if (size >= 0 || (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
+        return size;
+    return sendfile(to, from, NULL, COPY_SIZE_MAX);
+}
+
+int file_copy(int from, int to, struct error *error)
+{
+    for (ssize_t size; (size = copy_some(from, to)) != 0;)
+        if (size < 0 && errno != EINTR)
+            return error_set_errno(error, errno, "copy a file");
+    return 0;
 }

@@ -20,3 +20,7 @@ MUST_CHECK int file_read(const char *path, struct buffer *buffer, struct error *
  */
 MUST_CHECK int file_replace(const char *path, const struct text *parts, size_t part_count,
                             mode_t mode, struct error *error);
+
+/* All that is left of one to the other, both opened by the caller. Where the file system can, the
+ * bytes are shared. */
+MUST_CHECK int file_copy(int from, int to, struct error *error);

@@ -1,8 +1,11 @@
 #include "base/file.h"
+#include "base/scope.h"
 #include "testing/testing.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,6 +91,25 @@ TEST(a_missing_file_is_named)
     assert_non_null(strstr(error.message, "/nowhere/at/all"));
 }
 
+TEST(what_is_left_of_a_file_is_copied)
+{
+    struct error error;
+    const struct folder *folder = folder_new();
+    const struct text part = TEXT("all of it");
+    struct buffer buffer AUTO_BUFFER;
+    buffer_init(&buffer, 100);
+    ASSERT_OK(file_replace(folder->file, &part, 1, 0644, &error));
+    AUTO_FD int from = open(folder->file, O_RDONLY | O_CLOEXEC);
+    AUTO_FD int to = memfd_create("copy", MFD_CLOEXEC); /* of another file system */
+    assert_int_equal(lseek(from, 4, SEEK_SET), 4);
+    ASSERT_OK(file_copy(from, to, &error));
+    char copied[16] = "";
+    assert_int_equal(pread(to, copied, sizeof(copied), 0), 5);
+    assert_string_equal(copied, "of it");
+    ASSERT_FAILS(file_copy(-1, to, &error), ERROR_UNAVAILABLE);
+    folder_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +117,7 @@ int main(void)
         cmocka_unit_test(a_file_past_the_maximum_is_refused),
         cmocka_unit_test(a_write_that_fails_keeps_the_old_file_and_leaves_nothing),
         cmocka_unit_test(a_missing_file_is_named),
+        cmocka_unit_test(what_is_left_of_a_file_is_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

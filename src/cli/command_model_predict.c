@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "cli/output.h"
+#include "cli/predict_job.h"
 #include "train/predict_lines.h"
 
 #include <errno.h>
@@ -22,10 +23,14 @@
 enum { MISSING_REFUSE, MISSING_MEAN };
 static const char *const missing_names[] = {"refuse", "mean", NULL};
 
+/* All parts are open at once. */
+enum { NODES_MAX = 500 };
+
 struct predict_options {
     const char *model, *data, *output, *format, *shard;
     bool has_probabilities, is_raw;
     int missing;
+    struct run_options run; /* of the job; no nodes: here */
 };
 
 #define PREDICT(member) offsetof(struct predict_options, member)
@@ -50,6 +55,33 @@ static const struct option predict_options[] = {
     {"raw", OPTION_FLAG, PREDICT(is_raw),
      .help = "Take numbers as the model does, and tell them so; without it they are scaled as in "
              "training."},
+    {"nodes", OPTION_U64, PREDICT(run.nodes), "N",
+     .help = "Ask on so many lent machines, each a part of the records; without it, here.",
+     .letter = 'n', .minimum = 1, .maximum = NODES_MAX, .fields = "num_nodes"},
+    {"cpus", OPTION_TEXT, PREDICT(run.cpus), "CORES", "1+",
+     "Cores of each machine: 2 is exactly two, 2+ at least two."},
+    {"memory", OPTION_TEXT, PREDICT(run.memory), "SIZE", "0.25+",
+     "Memory of each, in GiB or with a unit."},
+    {"disk", OPTION_TEXT, PREDICT(run.disk), "SIZE", "1",
+     "Disk of each, in GiB or with a unit: for model, data and what is told.",
+     .fields = "disk_size"},
+    {"labels", OPTION_LIST, PREDICT(run.labels), "LABEL", .help = "What each machine must have."},
+    {"max_run_time", OPTION_DURATION, PREDICT(run.max_run_time_ms), "TIME", "1h",
+     "It is stopped after this; credits for it are held at the start."},
+    {"max_total_cost", OPTION_CREDITS, PREDICT(run.max_total_cost_micro), "CREDITS",
+     .help = "Credits it may cost in all."},
+    {"max_hourly_cost", OPTION_CREDITS, PREDICT(run.max_hourly_cost_micro), "CREDITS",
+     .help = "Credits an hour for all machines together."},
+    {"spare", OPTION_FLAG, PREDICT(run.is_spare),
+     .help = "Run for nothing on unsold time that is given away, with less than 1 credit."},
+    {"start", OPTION_TEXT, PREDICT(run.start), "WHEN", "now",
+     "When: now; \"by 6h\", when there is room until then; \"cheapest before 1d\"."},
+    {"name", OPTION_TEXT, PREDICT(run.name), "NAME", "predict", "What to call the job."},
+    {"wait", OPTION_FLAG, PREDICT(run.is_waiting),
+     .help = "Wait in line when the machines are not free now."},
+    {"no_direct", OPTION_FLAG, PREDICT(run.is_relayed), .help = "Talk to the market alone."},
+    {"yes", OPTION_FLAG, PREDICT(run.is_yes), .help = "Do not ask before credits are held.",
+     .letter = 'y'},
 };
 
 /* Read by the handler of signals. */
@@ -223,10 +255,58 @@ static int predict(const struct cli *cli, const struct predict_options *wanted, 
     return 0;
 }
 
+/* That the model can be asked is known before anything is paid for it. */
+static int check_model(const struct predict_options *wanted, struct error *error)
+{
+    AUTO(predictor) struct predictor *predictor = NULL;
+    AUTO(predict_lines) struct predict_lines *lines = NULL;
+    if (wanted->shard)
+        return error_set(error, ERROR_INVALID, "--shard: with --nodes each machine has its own");
+    if (predictor_open(wanted->model, wanted->is_raw, &predictor, error) < 0)
+        return -1;
+    const struct predict_lines_options shown = {.predictor = predictor,
+                                                .has_all = wanted->has_probabilities};
+    return predict_lines_open(&shown, &lines, error);
+}
+
+static int predict_elsewhere(struct cli *cli, const struct predict_options *wanted,
+                             struct sink *sink, struct error *error)
+{
+    const struct predict_job_options job = {.model = wanted->model,
+                                            .data = wanted->data,
+                                            .format = wanted->format,
+                                            .has_probabilities = wanted->has_probabilities,
+                                            .is_raw = wanted->is_raw,
+                                            .fills_means = wanted->missing == MISSING_MEAN,
+                                            .run = &wanted->run,
+                                            .command = &command_model_predict,
+                                            .write = sink_write,
+                                            .context = sink};
+    if (check_model(wanted, error) < 0 || sink_open(sink, wanted->output, error) < 0)
+        return -1;
+    const int result = predict_job(cli, &job, error);
+    return result == 0 ? sink_end(sink, error) : result;
+}
+
+/* What only a job has. */
+static int check_here(const struct run_options *run, struct error *error)
+{
+    if (run->max_total_cost_micro || run->max_hourly_cost_micro || run->is_spare ||
+        run->is_waiting || run->labels.count || run->is_relayed)
+        return error_set(error, ERROR_INVALID,
+                         "--nodes: say on how many lent machines; without "
+                         "it the model is asked here, for nothing");
+    return 0;
+}
+
 static int run_predict(void *context, const void *options, struct error *error)
 {
+    const struct predict_options *wanted = options;
     struct sink sink = {0};
-    const int result = predict(context, options, &sink, error);
+    if (!wanted->run.nodes && check_here(&wanted->run, error) < 0)
+        return -1;
+    const int result = wanted->run.nodes ? predict_elsewhere(context, wanted, &sink, error)
+                                         : predict(context, wanted, &sink, error);
     sink_done(&sink);
     if (sink.has_failed)
         *error = sink.error;
@@ -241,8 +321,11 @@ const struct command command_model_predict = {
         "number told, and of a class its probability; with --json one JSON object a line. "
         "Columns, words and sizes of images are those the model learnt by. Standard error "
         "has the speed and, where the data have labels, how right it was. A file named by "
-        "-o appears once it is whole.",
-    .example = "souk model predict model --data flowers.csv -o told.csv",
+        "-o appears once it is whole. With -n the records are told by lent machines: what it may "
+        "cost is shown and asked first, model and data are sent to them, each tells its part, "
+        "another one that of a machine that was lost, and the parts come back in the data's "
+        "order. Exit codes are then those of souk run.",
+    .example = "souk model predict model --data flowers.csv -n 4 -o told.csv",
     COMMAND_OPTIONS(predict_options, predict_options),
     .run = run_predict,
 };

@@ -24,6 +24,7 @@ struct run {
     uint64_t job;
     uint64_t last_lease; /* the newest seen */
     bool is_relayed;     /* the machines are not dialled */
+    bool is_aside;       /* standard output is not for this */
 
     /* While it is followed. */
     struct http_client *http;
@@ -294,7 +295,7 @@ static int finish(struct run *run, const struct follow_result *result)
     }
     const int exit_code = job_view_exit_code(&result->job);
     print_rest(run, &result->job);
-    if (cli->common.json) {
+    if (cli->common.json && !run->is_aside) {
         output_json(result->json);
         return exit_code;
     }
@@ -319,10 +320,11 @@ static int finish(struct run *run, const struct follow_result *result)
 int run_follow(struct cli *cli, struct client *client, const struct run_follow_options *wanted,
                struct error *error)
 {
+    FILE *file = cli->common.json || wanted->is_aside ? stderr : stdout;
     const struct rank_log_options shown = {
-        .file = cli->common.json ? stderr : stdout,
-        .has_color = output_has_color(cli, cli->common.json ? stderr : stdout),
-        .is_plain = isatty(cli->common.json ? STDERR_FILENO : STDOUT_FILENO),
+        .file = file,
+        .has_color = output_has_color(cli, file),
+        .is_plain = isatty(fileno(file)),
         .is_single = wanted->is_single,
     };
     AUTO(rank_log) struct rank_log *log = rank_log_new(&shown);
@@ -332,6 +334,7 @@ int run_follow(struct cli *cli, struct client *client, const struct run_follow_o
         .log = log,
         .job = wanted->job,
         .is_relayed = wanted->is_relayed,
+        .is_aside = wanted->is_aside,
     };
     map_init(&run.fills);
     const struct follow_options options = {.client = client,

@@ -14,6 +14,7 @@ struct run_follow_options {
     uint64_t job;
     bool is_single;  /* it has one rank */
     bool is_relayed; /* the machines are not dialled */
+    bool is_aside;   /* what the ranks print goes to standard error, which alone is written to */
 };
 
 /* Returns the run's exit status, or -1. */

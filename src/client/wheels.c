@@ -15,11 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { COPY_SIZE_MAX = 1 << 30 };
 
 #define WHEELS_SIZE_MAX ((uint64_t)4 << 30)
 
@@ -58,23 +55,6 @@ static void gathering_done(struct gathering *gathering)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* Some file systems share what is copied; not all can, and none with another. 0 at the end. */
-static ssize_t copy_some(int from, int to)
-{
-    const ssize_t size = copy_file_range(from, NULL, to, NULL, COPY_SIZE_MAX, 0);
-    if (size >= 0 || (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
-        return size;
-    return sendfile(to, from, NULL, COPY_SIZE_MAX);
-}
-
-static int copy_all(int from, int to)
-{
-    for (ssize_t size; (size = copy_some(from, to)) != 0;)
-        if (size < 0 && errno != EINTR)
-            return -1;
-    return 0;
-}
-
 static int copy_wheel(struct gathering *gathering, const char *path, struct error *error)
 {
     const char *slash = strrchr(path, '/');
@@ -89,7 +69,7 @@ static int copy_wheel(struct gathering *gathering, const char *path, struct erro
                    ? error_set(error, ERROR_INVALID, "wheels: \"%.150s\" is there twice",
                                slash ? slash + 1 : path)
                    : error_set_errno(error, errno, "make \"%s\"", target);
-    return copy_all(from, to) < 0 ? error_set_errno(error, errno, "copy \"%.150s\"", path) : 0;
+    return file_copy(from, to, error) < 0 ? error_wrap(error, "\"%.150s\"", path) : 0;
 }
 
 typedef int wheel_function(struct gathering *gathering, const char *path, struct error *error);
