@@ -157,8 +157,10 @@ void machine_probe_write(const struct machine_probe *probe, const struct probe_l
     json_field_bool(writer, "forbids_job_network", lent->network < OFFER_NETWORK_JOB);
     json_field_bool(writer, "allows_open_network", lent->network >= OFFER_NETWORK_OPEN);
     json_field_bool(writer, "allows_images", lent->has_images);
-    json_field_bool(writer, "forbids_install", lent->install == OFFER_INSTALL_NONE);
-    json_field_bool(writer, "allows_index", lent->install >= OFFER_INSTALL_INDEX);
+    if (lent->install == OFFER_INSTALL_NONE) /* an older market knows neither */
+        json_field_bool(writer, "forbids_install", true);
+    if (lent->install >= OFFER_INSTALL_INDEX)
+        json_field_bool(writer, "allows_index", true);
     json_object_end(writer);
 }
 
