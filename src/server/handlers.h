@@ -49,18 +49,22 @@ http_handler handle_token_list;
 http_handler handle_session_list;
 http_handler handle_token_delete;
 
-/* handle_machine.c */
+/* handle_enrol.c */
 http_handler handle_machine_code_create;
 http_handler handle_machine_code_check;
 http_handler handle_machine_enrol;
+
+/* handle_machine.c */
 http_handler handle_machine_list;
 http_handler handle_machine_get;
-http_handler handle_machine_reclaim;
 http_handler handle_machine_report; /* handle_report.c */
+http_handler handle_machine_put_offer;
+
+/* handle_machine_word.c */
 http_handler handle_machine_pause;
 http_handler handle_machine_resume;
+http_handler handle_machine_reclaim;
 http_handler handle_lease_end;
-http_handler handle_machine_put_offer;
 
 /* handle_earnings.c */
 http_handler handle_machine_earnings;

@@ -2,7 +2,7 @@
 
 covers server/server.c, server/startup.c, server/upkeep.c, server/routes.c, server/auth.c
 covers server/call.c, server/query.c, server/view.c
-covers server/handle_account.c, server/handle_token.c, server/handle_machine.c, server/handle_job.c
+covers server/handle_account.c, server/handle_token.c, server/handle_enrol.c, server/handle_machine.c, server/handle_job.c
 covers server/handle_result.c, server/handle_live.c, server/handle_blob.c, server/handle_meta.c
 covers server/live_stream.c, server/handle_market.c, cli/command_health.c
 """

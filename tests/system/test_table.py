@@ -1,6 +1,6 @@
 """The market's table of machines, with real lenders: state, freshness, room, filters, orders.
 
-covers cli/command_machines.c, server/handle_machine.c, server/handle_report.c, server/presence.c
+covers cli/command_machines.c, server/handle_machine.c, server/handle_machine_word.c, server/handle_report.c, server/presence.c
 covers server/suspect.c
 """
 import os
