@@ -1,6 +1,6 @@
 /*
  * Leases that outlive the daemon that started them, and keepers that do not.
- * covers keeper.c, holding.c, daemon_lease.c, daemon_start.c
+ * covers keeper.c, keeper_order.c, holding.c, daemon_lease.c, daemon_start.c
  */
 #include "peer/channel.h"
 #include "peer/daemon_fixture_internal.h"
