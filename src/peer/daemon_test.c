@@ -1,6 +1,7 @@
 /*
  * A lease's way on a lender's machine, and the daemon's own.
  * covers daemon.c, daemon_link.c, peer.c, tenancy.c, tenancy_child.c, tenancy_meter.c
+ * covers tenancy_end.c
  * covers tenancy_stream.c, stream.c, fetch.c, shard.c, upload.c, daemon_test_worker.c
  */
 #include "peer/daemon.h"

@@ -147,10 +147,16 @@ struct tenancy {
 int64_t tenancy_now_ns(const struct tenancy *tenancy);
 /* Keeps the first reason only: what comes after is its consequence. */
 void tenancy_set_reason(struct tenancy *tenancy, struct text reason);
+
+/* tenancy_end.c */
 /* Ends the lease as failed. */
 void tenancy_fail(struct tenancy *tenancy, const struct error *reason);
 /* Sends the last state when nothing is left to wait for. */
 void tenancy_check_end(struct tenancy *tenancy);
+/* Of its timers. */
+void tenancy_on_grace_over(void *context);
+void tenancy_on_expiry(void *context);
+void tenancy_on_end(void *context);
 
 /* tenancy_meter.c */
 struct meter_usage tenancy_usage(struct tenancy *tenancy);
