@@ -142,7 +142,7 @@ static int sink_open(struct sink *sink, const char *path, struct error *error)
 static int sink_write(void *context, struct text lines, struct error *error)
 {
     struct sink *sink = context;
-    if (fwrite(lines.data, 1, lines.size, sink->file) == lines.size)
+    if (lines.size == 0 || fwrite(lines.data, 1, lines.size, sink->file) == lines.size)
         return 0;
     const int problem = errno;
     if (sink->file == stdout) { /* said here, and not once more at the end of the program */
