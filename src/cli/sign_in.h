@@ -2,8 +2,8 @@
  * Sign-in: which token and key go to the market that a command speaks to. A token goes to no other
  * than the one it was made for.
  *
- * The market signed in to last is in the files `config` (server, fingerprint) and `secrets` (token);
- * those before it, by their address and key, in `markets`, mode 0600:
+ * The market signed in to last is in the files `config` (server, fingerprint) and `secrets`
+ * (token); those before it, by their address and key, in `markets`, mode 0600:
  *
  *     {"markets":[{"server":"https://market.example","fingerprint":"...","token":"..."}]}
  */
