@@ -248,6 +248,28 @@ TEST(training_ends_after_its_epochs)
     }
 }
 
+/* At its beginning, at its end and between, however long gamma is. */
+TEST(a_short_training_is_measured_more_than_once)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "tap");
+    options.sync.gamma_ms = 60000;
+    options.min_time_ms = 900;
+    bench_run(bench, &options);
+    assert_target_reached(bench);
+    assert_true(bench->status.elapsed_ms < 60000);
+    assert_true(bench->status.loss_evaluations >= 2);
+    assert_true(bench->status.accuracy_evaluations >= 2);
+
+    AUTO(bench) struct bench *other = bench_new();
+    options = server_options(other, "tap");
+    options.evaluate_ms = 60000; /* who says how often gets just that */
+    options.epochs = EPOCHS;
+    other->target_accuracy = 0;
+    bench_run(other, &options);
+    assert_int_equal(other->status.accuracy_evaluations, 1);
+}
+
 TEST(training_ends_when_nobody_is_left)
 {
     AUTO(bench) struct bench *bench = bench_new();
@@ -293,7 +315,7 @@ TEST(a_last_model_that_is_not_good_is_not_the_outcome)
 {
     AUTO(bench) struct bench *bench = bench_new();
     struct exchange_server_options options = server_options(bench, "tap");
-    options.sync.gamma_ms = 60000; /* only the end is measured */
+    options.sync.gamma_ms = options.evaluate_ms = 60000; /* only the end is measured */
     options.epochs = EPOCHS;
     bench->target_accuracy = 0;
     bench->is_never_finite = true;
@@ -347,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_worker_with_a_new_stream_goes_on_under_any_policy),
         cmocka_unit_test(a_worker_whose_update_is_not_finite_leaves_alone),
         cmocka_unit_test(training_ends_after_its_epochs),
+        cmocka_unit_test(a_short_training_is_measured_more_than_once),
         cmocka_unit_test(training_ends_when_nobody_is_left),
         cmocka_unit_test(a_loss_that_is_not_finite_ends_training_with_the_last_good_model),
         cmocka_unit_test(without_a_good_model_there_is_none),

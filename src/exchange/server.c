@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HOUSE_MS_MAX = 1000, HOUSE_MS_MIN = 20 };
+enum { HOUSE_MS_MAX = 1000, HOUSE_MS_MIN = 20, EVALUATE_FIRST_MS = 500 };
 
 const char *exchange_end_name(enum exchange_end end)
 {
@@ -355,12 +355,19 @@ static void on_report(void *context, const struct evaluation_report *report,
         loop_timer_start(server->moment_timer, 0);
 }
 
+/* A job of seconds has ended before gamma: what comes first is measured in shorter spans, each
+ * twice the one before, and left out where a measurement takes longer than that. */
 static void evaluate_timer_due(void *context)
 {
     struct exchange_server *server = context;
-    server_measure(server, EVALUATION_SAMPLE);
-    server_measure(server, EVALUATION_FULL);
-    loop_timer_start(server->evaluate_timer, server->options.evaluate_ms);
+    const int64_t usual_ms = server->options.evaluate_ms;
+    if (server->evaluate_next_ms == usual_ms || !evaluator_is_busy(server->evaluator)) {
+        server_measure(server, EVALUATION_SAMPLE);
+        server_measure(server, EVALUATION_FULL);
+    }
+    const int64_t longer_ms = 2 * server->evaluate_next_ms;
+    server->evaluate_next_ms = longer_ms < usual_ms ? longer_ms : usual_ms;
+    loop_timer_start(server->evaluate_timer, server->evaluate_next_ms);
 }
 
 /* While training: min_time has passed. While ending: something to wait for may be done. */
@@ -477,6 +484,9 @@ int exchange_server_open(const struct exchange_server_options *options,
     server->servers = options->servers > 1 ? options->servers : 1;
     server->range = range_of(options->parameter_count, server->servers, 0);
     server->options.evaluate_ms = or_else(options->evaluate_ms, options->sync.gamma_ms);
+    server->evaluate_next_ms = server->options.evaluate_ms;
+    if (!options->evaluate_ms && server->evaluate_next_ms > EVALUATE_FIRST_MS)
+        server->evaluate_next_ms = EVALUATE_FIRST_MS;
     server->options.silent_ms = or_else(options->silent_ms, 6000);
     server->options.lonely_ms = or_else(options->lonely_ms, 20000);
     server->options.join_ms = or_else(options->join_ms, 60000);

@@ -141,7 +141,7 @@ struct exchange_server_options {
     uint32_t world; /* shards of the data, 1 to EXCHANGE_WORKERS_MAX; ranks share them */
     int64_t min_time_ms;
     uint64_t epochs;       /* 0: no end */
-    int64_t evaluate_ms;   /* between measurements on all test data; 0: gamma */
+    int64_t evaluate_ms;   /* between measurements on all test data; 0: gamma, less at first */
     int64_t silent_ms;     /* drops a worker; 0: 6 s */
     int64_t lonely_ms;     /* without any worker: ends; 0: 20 s */
     int64_t join_ms;       /* until the first worker: ends; 0: 60 s */

@@ -152,6 +152,8 @@ struct exchange_server {
     struct vector_scratch *scratch;
     struct evaluator *evaluator;
     int64_t loss_asked_ns; /* the policy waits for a loss of a model not older; 0: no */
+    int64_t
+        evaluate_next_ms; /* until the next measurement: options.evaluate_ms, or less at first */
     struct loop_timer *policy_timer, *evaluate_timer, *moment_timer, *house_timer, *end_timer,
         *late_timer;
     int64_t opened_ns, joined_ns, lonely_since_ns, house_ns;

@@ -86,7 +86,9 @@ static int server_admit(struct exchange_server *server, struct connection *conne
     const int64_t now_ns = server_now_ns(server);
     if (server->joined_ns == 0) {
         server->joined_ns = now_ns;
-        loop_timer_start(server->evaluate_timer, server->options.evaluate_ms);
+        if (server->evaluate_next_ms < server->options.evaluate_ms)
+            server_measure(server, EVALUATION_SAMPLE); /* what it begins with */
+        loop_timer_start(server->evaluate_timer, server->evaluate_next_ms);
         const int64_t left_ms = server->options.min_time_ms - server->options.done.elapsed_ms;
         if (left_ms > 0)
             loop_timer_start(server->moment_timer, left_ms);

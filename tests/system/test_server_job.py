@@ -87,7 +87,10 @@ def test_a_job_is_trained_metered_billed_and_fetched(place):
     assert next(m for m in machines if m["name"] == "market")["offer"]["roles"] == ["server"]
 
     metrics = market.get(f"/v1/jobs/{job}/metrics", token).json
-    assert metrics["curve"] and len([w for w in metrics["workers"] if w["role"] == "worker"]) == 2
+    # Measured before the first step, and more often than gamma at first.
+    assert len(metrics["curve"]) >= 3 and metrics["curve"][0]["samples"] < metrics["curve"][-1]["samples"]
+    assert metrics["curve"][0]["loss"] > metrics["curve"][-1]["loss"] and metrics["curve"][0]["test_accuracy"] is None
+    assert len([w for w in metrics["workers"] if w["role"] == "worker"]) == 2
     assert all(w["commits"] > 0 for w in metrics["workers"])
     names = {a["name"]: a for a in market.get(f"/v1/jobs/{job}/artifacts", token).json["items"]}
     assert "model.safetensors" in names and "card.json" in names, names
