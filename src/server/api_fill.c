@@ -3,7 +3,10 @@
  * in virtual time, with their leases, ticks and entries. Every job has ended, all but every
  * hundredth with success.
  *
- *     api_fill FOLDER JOBS MACHINES    prints {"account": ..., "token": ...}
+ *     api_fill FOLDER JOBS MACHINES         prints {"account": ..., "token": ...}
+ *     api_fill FOLDER JOBS MACHINES DAYS    spread over so many days, more of them by day than by
+ *                                           night, each for most of a price slot; the machines
+ *                                           must have room for the busiest (MACHINES of 6, say)
  */
 #include "base/assert.h"
 #include "base/json.h"
@@ -29,6 +32,11 @@ enum {
     TICK_MS = 10000,
     JOB_MS = 25000, /* of virtual time per wave */
     LENDERS = 100,
+    DAYS_MAX = 60,
+    HOUR_MS = 3600000,
+    SLOT_HOURS = 6,
+    SLOTS_A_DAY = 4,
+    SLOT_RUN_HOURS = 5, /* of a job in a slot */
 };
 
 /* For all of one account's jobs. */
@@ -50,6 +58,7 @@ struct filler {
     pthread_cond_t done;
     size_t waiting; /* guarded by mutex */
     struct text spec;
+    int64_t max_run_ms; /* of a job */
 };
 
 struct fill_lease {
@@ -228,7 +237,7 @@ static struct command submission(const struct filler *filler, uint64_t account, 
                                              .server = {.cores_milli = 250,
                                                         .ram_bytes = INT64_C(256) << 20,
                                                         .disk_bytes = INT64_C(1) << 30},
-                                             .max_run_ms = 3600000,
+                                             .max_run_ms = filler->max_run_ms,
                                              .expected_run_ms = (int64_t)2 * TICK_MS,
                                              .tick_ms = TICK_MS}};
     snprintf(command.submit_job.name, sizeof(command.submit_job.name), "fashion-mnist-%" PRIu64,
@@ -314,24 +323,64 @@ static void all_figures(struct filler *filler, const struct fill_request *jobs, 
     free(requests);
 }
 
+/* Begins `wave` jobs. */
+static void start_wave(struct filler *filler, uint64_t account, uint64_t index, size_t wave,
+                       struct fill_request *jobs)
+{
+    memset(jobs, 0, WAVE * sizeof(*jobs));
+    for (size_t i = 0; i < wave; i++) {
+        jobs[i].request.command = submission(filler, account, index + i);
+        jobs[i].request.on_decided = note_leases;
+    }
+    run_all(filler, jobs, wave);
+    all_leases(filler, jobs, wave, COMMAND_LEASE_RUNNING, index);
+    advance(filler, TICK_MS);
+    all_leases(filler, jobs, wave, COMMAND_TICK_LEASE, index);
+}
+
+static void end_wave(struct filler *filler, uint64_t index, size_t wave,
+                     const struct fill_request *jobs)
+{
+    all_leases(filler, jobs, wave, COMMAND_END_LEASE, index);
+    all_figures(filler, jobs, wave);
+}
+
 static void fill_jobs(struct filler *filler, uint64_t account, uint64_t count)
 {
     struct fill_request *jobs = calloc(WAVE, sizeof(*jobs));
     ASSERT(jobs);
     for (uint64_t index = 0; index < count; index += WAVE) {
         const size_t wave = count - index < WAVE ? (size_t)(count - index) : WAVE;
-        memset(jobs, 0, WAVE * sizeof(*jobs));
-        for (size_t i = 0; i < wave; i++) {
-            jobs[i].request.command = submission(filler, account, index + i);
-            jobs[i].request.on_decided = note_leases;
-        }
-        run_all(filler, jobs, wave);
-        all_leases(filler, jobs, wave, COMMAND_LEASE_RUNNING, index);
-        advance(filler, TICK_MS);
-        all_leases(filler, jobs, wave, COMMAND_TICK_LEASE, index);
-        all_leases(filler, jobs, wave, COMMAND_END_LEASE, index);
-        all_figures(filler, jobs, wave);
+        start_wave(filler, account, index, wave, jobs);
+        end_wave(filler, index, wave, jobs);
         advance(filler, JOB_MS - TICK_MS);
+    }
+    free(jobs);
+}
+
+/* As the market's own timer does it: slots end on the hour at the latest. */
+static void pass_hours(struct filler *filler, int hours)
+{
+    for (int i = 0; i < hours; i++) {
+        advance(filler, HOUR_MS);
+        run_one(filler, &(struct command){.kind = COMMAND_TIME_PASSED});
+    }
+}
+
+static void fill_days(struct filler *filler, uint64_t account, uint64_t count, uint64_t days)
+{
+    static const uint64_t tenths[SLOTS_A_DAY] = {1, 3, 4, 2};
+    struct fill_request *jobs = calloc(WAVE, sizeof(*jobs));
+    ASSERT(jobs);
+    for (uint64_t slot = 0, index = 0; slot < days * SLOTS_A_DAY; slot++) {
+        const int64_t hour = clock_utc_ms(&filler->clock.clock) / HOUR_MS;
+        const uint64_t share = tenths[hour / SLOT_HOURS % SLOTS_A_DAY] * count / (10 * days);
+        const size_t wave = share < WAVE ? (size_t)share : WAVE;
+        start_wave(filler, account, index, wave, jobs);
+        pass_hours(filler, SLOT_RUN_HOURS);
+        end_wave(filler, index, wave, jobs);
+        pass_hours(filler, SLOT_HOURS - SLOT_RUN_HOURS);
+        index += wave;
     }
     free(jobs);
 }
@@ -362,8 +411,14 @@ static void print_result(uint64_t account, const char *token)
     puts(buffer_string(&out));
 }
 
-static void fill(struct filler *filler, uint64_t job_count, uint64_t machine_count)
+struct fill_size {
+    uint64_t jobs, machines;
+    uint64_t days; /* 0: one after the other */
+};
+
+static void fill(struct filler *filler, const struct fill_size *size)
 {
+    const uint64_t machine_count = size->machines;
     uint64_t *machines = calloc(machine_count, sizeof(*machines));
     ASSERT(machines);
     struct command settings = {.kind = COMMAND_CHANGE_SETTINGS,
@@ -382,20 +437,34 @@ static void fill(struct filler *filler, uint64_t job_count, uint64_t machine_cou
     run_one(filler, &add);
     const uint64_t online = machine_count < WORKERS_ONLINE ? machine_count : WORKERS_ONLINE;
     set_online(filler, machines, online, true);
-    fill_jobs(filler, account, job_count);
+    if (size->days)
+        fill_days(filler, account, size->jobs, size->days);
+    else
+        fill_jobs(filler, account, size->jobs);
     set_online(filler, machines, online, false);
     print_result(account, token);
     free(machines);
 }
 
+static bool read_size(int argument_count, char **arguments, struct fill_size *out_size)
+{
+    struct error error;
+    *out_size = (struct fill_size){0};
+    if (argument_count != 4 && argument_count != 5)
+        return false;
+    if (text_parse_u64(text_of(arguments[2]), &out_size->jobs, &error) < 0 ||
+        text_parse_u64(text_of(arguments[3]), &out_size->machines, &error) < 0 ||
+        (argument_count == 5 && text_parse_u64(text_of(arguments[4]), &out_size->days, &error) < 0))
+        return false;
+    return out_size->jobs && out_size->machines && out_size->days <= DAYS_MAX;
+}
+
 int main(int argument_count, char **arguments)
 {
     struct error error = {0};
-    uint64_t job_count = 0, machine_count = 0;
-    if (argument_count != 4 || text_parse_u64(text_of(arguments[2]), &job_count, &error) < 0 ||
-        text_parse_u64(text_of(arguments[3]), &machine_count, &error) < 0 || !job_count ||
-        !machine_count) {
-        fprintf(stderr, "usage: api_fill FOLDER JOBS MACHINES\n");
+    struct fill_size size;
+    if (!read_size(argument_count, arguments, &size)) {
+        fprintf(stderr, "usage: api_fill FOLDER JOBS MACHINES [DAYS]\n");
         return 2;
     }
     char path[4096];
@@ -403,7 +472,10 @@ int main(int argument_count, char **arguments)
     AUTO(arena) struct arena *arena = arena_new(0);
     struct filler filler = {.mutex = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
     /* The last thing happens about an hour ago. */
-    const int64_t span_ms = (int64_t)(job_count / WAVE + 1) * JOB_MS + 3600000;
+    const int64_t slot_ms = (int64_t)SLOT_HOURS * HOUR_MS + TICK_MS;
+    const int64_t span_ms = HOUR_MS + (size.days ? (int64_t)(size.days * SLOTS_A_DAY) * slot_ms
+                                                 : (int64_t)(size.jobs / WAVE + 1) * JOB_MS);
+    filler.max_run_ms = (size.days ? SLOT_HOURS : 1) * (int64_t)HOUR_MS;
     virtual_clock_init(&filler.clock, clock_utc_ms(&clock_system) - span_ms);
     read_spec(&filler, arena);
     must(engine_open(&(struct engine_options){.store = {.location = path, .schema = &tables_schema},
@@ -412,7 +484,7 @@ int main(int argument_count, char **arguments)
                      &filler.engine, &error),
          &error);
     must(engine_start(filler.engine, &error), &error);
-    fill(&filler, job_count, machine_count);
+    fill(&filler, &size);
     engine_free(filler.engine);
     return 0;
 }

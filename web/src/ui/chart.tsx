@@ -21,9 +21,17 @@ export interface Axis {
   range?: (low: number, high: number) => [number, number];
 }
 
+interface X {
+  label: string;
+  isTime?: boolean;
+  values?: (seconds: number) => string;
+  tick?: (seconds: number) => string; // shorter, for the axis
+  tick_px?: number; // of the longest
+}
+
 interface ChartProps {
   label: string;
-  x: { label: string; isTime?: boolean; values?: (value: number) => string }; // seconds
+  x: X;
   series: readonly Series[];
   axes: readonly Axis[];
   data: readonly (readonly (number | null)[])[]; // x first
@@ -45,11 +53,12 @@ function widthOf(plot: uPlot, labels: string[] | null, index: number): number {
 function options({ x, series, axes, height = 260 }: ChartProps, width: number): uPlot.Options {
   const line = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
   const ranges = axes.filter((axis) => axis.range);
+  const tick = x.tick ?? x.values, tick_px = x.tick_px ?? TIME_PX;
   return {
     width,
     height,
     legend: { show: true, live: true },
-    ...(x.isTime ? { padding: [null, TIME_PX / 2, null, null] } : {}),
+    ...(x.isTime ? { padding: [null, tick_px / 2, null, null] } : {}),
     cursor: { drag: { x: false, y: false } },
     scales: {
       x: { time: x.isTime ?? false },
@@ -70,7 +79,7 @@ function options({ x, series, axes, height = 260 }: ChartProps, width: number): 
       })),
     ],
     axes: [
-      { ...line, size: 34, ...(x.isTime ? { space: TIME_PX + 20 } : {}), ...(x.values ? { values: (_plot: uPlot, ticks: number[]) => ticks.map(x.values!) } : {}) },
+      { ...line, size: 34, ...(x.isTime ? { space: tick_px + 20 } : {}), ...(tick ? { values: (_plot: uPlot, ticks: number[]) => ticks.map(tick) } : {}) },
       ...axes.map((axis) => ({
         ...line,
         scale: axis.scale,

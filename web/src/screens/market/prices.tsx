@@ -16,6 +16,14 @@ const tabs = resources.map((name) => ({ name, label: text.resources[name] }));
 const amount = (micro: number | null) => (micro === null ? "–" : creditsShort(micro));
 const hoursOf = (slot: PriceSlot) => `${timeOfDay(slot.start_ms)} – ${timeOfDay(slot.end_ms)}`;
 
+const DAYS_S = 3 * 86_400; // longer ones have a tick for a day
+const DAY_PX = 80; // "Wed, Nov 18"
+
+function ticksOf(times: number[]) {
+  const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > DAYS_S;
+  return isLong ? { tick: (seconds: number) => date(seconds * 1000), tick_px: DAY_PX } : {};
+}
+
 function Curve({ known, resource }: { known: Known; resource: Priced }) {
   const slots = slotsOf(known);
   const at = (slot: PriceSlot, isShown: boolean) => {
@@ -31,7 +39,7 @@ function Curve({ known, resource }: { known: Known; resource: Priced }) {
   return (
     <Chart
       label={text.chart(text.resources[resource], amount(priceNow(known, resource)), unit.value, known.last_7_days.length)}
-      x={{ label: text.when, isTime: true, values: (s) => timeShort(s * 1000) }}
+      x={{ label: text.when, isTime: true, values: (s) => timeShort(s * 1000), ...ticksOf(times) }}
       series={[
         { label: text.forecast, token: "--blue", isStepped: true, value },
         { label: text.paid, token: "--accent", isStepped: true, fill: true, value },

@@ -1,0 +1,32 @@
+"""Prices of a week in a real browser: a market whose jobs lie over the last eight days, made by the real engine."""
+import json
+import pathlib
+import subprocess
+
+from browsing import Walk, assert_clean, screens
+from serving import PROGRAM, Market, audit
+
+DAYS, JOBS, MACHINES = 8, 480, 6
+
+
+def test_a_week_of_prices(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    fill = pathlib.Path(PROGRAM).resolve().with_name("api_fill")
+    done = subprocess.run([fill, folder, str(JOBS), str(MACHINES), str(DAYS)], capture_output=True, text=True, timeout=120, check=True)
+    token = json.loads(done.stdout)["token"]
+    market = Market(folder, "--no-local-lender")
+    try:
+        code = market.post("/v1/account/page-codes", {}, token).json
+        with Walk("market_week.mjs", code["url"], screens(tmp_path)) as walk:
+            seen = walk.end()
+        prices = market.get("/v1/prices").json
+    finally:
+        stopped = market.stop()
+    assert stopped == 0 and audit(folder)[0] == 0
+    week = prices["last_7_days"]
+    assert 27 <= len(week) <= 28 and len({slot["core_hour_microcredits"] for slot in week}) > 20
+    today = {slot["slot"] for slot in prices["slots"]}
+    assert len(seen["past"]) == len([slot for slot in week if slot["slot"] not in today])
+    assert str(len(week)) in seen["chart"] and "wanted" in seen["story"]
+    assert_clean(seen)
