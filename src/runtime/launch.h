@@ -17,7 +17,7 @@
 
 #define LAUNCH_INTERFACE "souk0" /* the job network's device in each sandbox */
 
-enum { LAUNCH_VARIABLES_MAX = 24, LAUNCH_FILES_MAX = 8, LAUNCH_ADDRESS_SIZE = 16 };
+enum { LAUNCH_VARIABLES_MAX = 24, LAUNCH_FILES_MAX = 12, LAUNCH_ADDRESS_SIZE = 16 };
 
 struct launch_member {
     uint64_t rank;    /* of its lease: after others are lost it is not its place in the round */

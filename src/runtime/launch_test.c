@@ -207,6 +207,10 @@ TEST(spark_has_its_master_on_the_first_and_workers_as_large_as_their_leases)
     assert_non_null(strstr(defaults, "spark.master spark://10.77.0.1:7100\n"));
     assert_non_null(strstr(defaults, "spark.driver.host 10.77.0.1\n"));
     assert_non_null(strstr(defaults, "spark.executor.memory 832m\n"));
+    assert_non_null(strstr(content_of(&launch, "env"), "ln -s ../../java "));
+    assert_non_null(strstr(content_of(&launch, "java"), "$SOUK_JAVA_SHARE"));
+    assert_non_null(strstr(content_of(&launch, "conf/spark-env.sh"), "$SOUK_SPARK_DIR/python"));
+    assert_non_null(strstr(content_of(&launch, "python"), "$SOUK_SPARK_DIR/await"));
     round.ram_bytes = INT64_C(4) << 30;
     launch_write(&launch_spark, arena, &round, &launch);
     assert_non_null(strstr(launch.before.data, "daemon\" worker"));

@@ -45,18 +45,27 @@ static const char env_text[] =
     "    SPARK_SCALA_VERSION=${SPARK_SCALA_VERSION%.*.jar}\n"
     "done\n"
     "SOUK_JAVA=${JAVA_HOME:+$JAVA_HOME/bin/}java\n"
+    "SOUK_JAVA_HOME=${JAVA_HOME:-}\n"
+    /* What the owner made by tools/spark-archive; one that does not fit is passed over. */
+    "SOUK_JAVA_SHARE=-Xshare:auto\n"
+    "if [ -r \"$SPARK_HOME/souk.jsa\" ]; then\n"
+    "    SOUK_JAVA_SHARE=\"-XX:SharedArchiveFile=$SPARK_HOME/souk.jsa -Xlog:cds*=off\"\n"
+    "fi\n"
     "SOUK_SPARK_LOG=-Dlog4j2.configurationFile=file:$SOUK_SPARK_DIR/log4j2.properties\n"
     "SPARK_SUBMIT_OPTS=$SOUK_SPARK_LOG\n"
     "SPARK_LAUNCHER_OPTS='-XX:+UseSerialGC -XX:TieredStopAtLevel=1'\n"
+    "mkdir -p \"$SOUK_SPARK_DIR/jvm/bin\" \"$SPARK_LOCAL_DIRS\"\n"
+    "[ -e \"$SOUK_SPARK_DIR/jvm/bin/java\" ] || ln -s ../../java \"$SOUK_SPARK_DIR/jvm/bin/java\"\n"
     "PATH=$SOUK_SPARK_DIR/bin:$PATH\n"
     "export PATH SPARK_HOME SPARK_SCALA_VERSION SPARK_SUBMIT_OPTS SPARK_LAUNCHER_OPTS SOUK_JAVA "
-    "SOUK_SPARK_LOG\n";
+    "SOUK_JAVA_HOME SOUK_JAVA_SHARE SOUK_SPARK_LOG\n";
 
 /* daemon master|worker */
 static const char daemon_text[] =
     "#!/usr/bin/env bash\n"
     ". \"$SOUK_SPARK_DIR/env\"\n"
-    "options=(-Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \"$SOUK_SPARK_LOG\")\n"
+    "options=(-Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 $SOUK_JAVA_SHARE "
+    "\"$SOUK_SPARK_LOG\")\n"
     "start() {\n"
     "    \"$SOUK_JAVA\" \"${options[@]}\" -cp \"$SPARK_HOME/jars/*\" \"$@\" --host "
     "\"$SPARK_LOCAL_IP\" \\\n"
@@ -67,8 +76,6 @@ static const char daemon_text[] =
     "    exit\n"
     "fi\n"
     "# What executors print goes to this rank's log, not to files that nobody reads.\n"
-    "mkdir -p \"$SOUK_SPARK_DIR/jvm/bin\" \"$SPARK_LOCAL_DIRS\"\n"
-    "ln -sf \"$SOUK_SPARK_DIR/executor\" \"$SOUK_SPARK_DIR/jvm/bin/java\"\n"
     "[ -p \"$SOUK_SPARK_DIR/said\" ] || mkfifo \"$SOUK_SPARK_DIR/said\"\n"
     "cat <>\"$SOUK_SPARK_DIR/said\" >&2 &\n"
     "while :; do\n"
@@ -86,18 +93,56 @@ static const char await_text[] =
     "host=${SPARK_MASTER#spark://}\n"
     "until (exec 3<>\"/dev/tcp/${host%:*}/${host#*:}\") 2>/dev/null; do sleep 0.1; done\n";
 
-/* In place of java, for executors alone. */
-static const char executor_text[] =
-    "#!/bin/sh\n"
-    "exec \"$SOUK_JAVA\" \"$SOUK_SPARK_LOG\" \"$@\" >\"$SOUK_SPARK_DIR/said\" 2>&1\n";
+/* In place of java, for what Spark starts by itself: the driver and executors. Its folder of
+ * settings on the class path, of no use here, would keep Java from taking classes out of the
+ * archive. */
+static const char java_text[] =
+    "#!/usr/bin/env bash\n"
+    "words=() before= main=\n"
+    "for word in \"$@\"; do\n"
+    "    [ \"$before\" = -cp ] && word=${word#\"$SPARK_CONF_DIR/:\"}\n"
+    "    case $word in org.apache.spark.*) main=${main:-$word} ;; esac\n"
+    "    words+=(\"$word\")\n"
+    "    before=$word\n"
+    "done\n"
+    "options=(-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=120000)\n"
+    "case $main in\n"
+    "*.launcher.Main) exec \"$SOUK_JAVA\" \"$@\" ;; # which must take this for Java's home\n"
+    "*.executor.*)\n"
+    "    exec >\"$SOUK_SPARK_DIR/said\" 2>&1\n"
+    "    options+=(\"$SOUK_SPARK_LOG\")\n"
+    "    ;;\n"
+    "esac\n"
+    "unset JAVA_HOME\n"
+    "[ -z \"$SOUK_JAVA_HOME\" ] || export JAVA_HOME=\"$SOUK_JAVA_HOME\"\n"
+    "exec \"$SOUK_JAVA\" $SOUK_JAVA_SHARE \"${options[@]}\" \"${words[@]}\"\n";
+
+/* The driver's Python, started by its Java. */
+static const char python_text[] = "#!/bin/sh\n"
+                                  "\"$SOUK_SPARK_DIR/await\"\n"
+                                  "exec \"$SOUK_DRIVER_PYTHON\" \"$@\"\n";
 
 static const char submit_text[] = "#!/bin/sh\n"
                                   "exec \"$SPARK_HOME/bin/spark-submit\" --properties-file "
                                   "\"$SOUK_SPARK_DIR/defaults.conf\" \"$@\"\n";
 
-/* Read by all of Spark's own scripts, those of pyspark too. */
+/* Read by all of Spark's own scripts, those of pyspark too. The master is waited for as late as can
+ * be: by the Python that `spark-submit main.py` starts, else before there is a driver. */
 static const char guard_text[] =
-    "case $SPARK_MASTER in spark://*) \"$SOUK_SPARK_DIR/await\" ;; esac\n";
+    "JAVA_HOME=$SOUK_SPARK_DIR/jvm\n"
+    "case $SPARK_MASTER in\n"
+    "spark://*)\n"
+    "    case \" $* \" in\n"
+    "    *' --class '* | *' --py-files '* | *spark.pyspark.*) \"$SOUK_SPARK_DIR/await\" ;;\n"
+    "    *'.deploy.SparkSubmit '*'.py '*)\n"
+    "        SOUK_DRIVER_PYTHON=${PYSPARK_DRIVER_PYTHON:-${PYSPARK_PYTHON:-python3}}\n"
+    "        PYSPARK_DRIVER_PYTHON=$SOUK_SPARK_DIR/python\n"
+    "        ;;\n"
+    "    *) \"$SOUK_SPARK_DIR/await\" ;;\n"
+    "    esac\n"
+    "    ;;\n"
+    "esac\n";
 
 static const char log_text[] = "rootLogger.level = warn\n"
                                "rootLogger.appenderRef.console.ref = console\n"
@@ -153,6 +198,10 @@ static void write_defaults(struct buffer *text, const struct sizes *sizes, const
                                "spark.network.timeout 40s\n"
                                "spark.network.timeoutInterval 10s\n"
                                "spark.worker.timeout 20\n"
+                               /* The tasks of a barrier wait for executors that are still
+                                * starting; by default they look again after 15 s. */
+                               "spark.scheduler.barrier.maxConcurrentTasksCheck.interval 1s\n"
+                               "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures 600\n"
                                "spark.ui.enabled false\n"
                                "spark.ui.showConsoleProgress false\n"
                                "spark.eventLog.enabled false\n");
@@ -175,7 +224,8 @@ static void write_files(struct arena *arena, struct launch *out, const struct si
     add_file(out, "env", text_of(env_text), false);
     add_file(out, "await", text_of(await_text), true);
     add_file(out, "daemon", text_of(daemon_text), true);
-    add_file(out, "executor", text_of(executor_text), true);
+    add_file(out, "java", text_of(java_text), true);
+    add_file(out, "python", text_of(python_text), true);
     add_file(out, "bin/spark-submit", text_of(submit_text), true);
     add_file(out, "conf/spark-env.sh", text_of(guard_text), false);
 }
@@ -212,7 +262,7 @@ static void spark_write(struct arena *arena, const struct launch_round *round, s
     const char *beside =
         sizes.is_shared ? "(nice -n 10 \"$SOUK_SPARK_DIR/daemon\" worker &)\n" : "";
     out->before =
-        text_of(arena_format(arena, ". %s/env\nmkdir -p \"$SPARK_LOCAL_DIRS\"\n%s%s", round->folder,
+        text_of(arena_format(arena, ". %s/env\n%s%s", round->folder,
                              sizes.is_alone ? "" : "(\"$SOUK_SPARK_DIR/daemon\" master &)\n",
                              sizes.is_alone ? "" : beside));
 }
