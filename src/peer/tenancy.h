@@ -25,7 +25,8 @@ struct http_client;
 enum {
     TENANCY_LOG_KEPT_MS = 10000,  /* for a market that is there to keep the end of the log */
     TENANCY_TALK_BYTES = 1 << 20, /* messages and output a second, and at once */
-    TENANCY_PIDS_MAX = 256,
+    TENANCY_PIDS_LEAST = 256,     /* processes and threads; above, one for each 2 MiB of memory */
+    TENANCY_PIDS_MAX = 4096,
     TENANCY_FILES_MAX = 32768, /* in its folder: they are counted each tick */
     TENANCY_ARTIFACT_MAX = 64, /* files; each may be sent again and again */
     TENANCY_EXPIRY_GRACE_MS = 2000,

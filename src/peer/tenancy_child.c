@@ -230,6 +230,15 @@ static void find_software(struct arena *arena, const struct tenancy *tenancy, bo
     out->variables[count] = "VIRTUAL_ENV=/packages"; /* what stands later counts */
 }
 
+/* By memory, which threads take: those of a Spark driver alone come to hundreds. */
+static int64_t pids_max(int64_t ram_bytes)
+{
+    const int64_t count = ram_bytes >> 21;
+    if (count < TENANCY_PIDS_LEAST)
+        return TENANCY_PIDS_LEAST;
+    return count < TENANCY_PIDS_MAX ? count : TENANCY_PIDS_MAX;
+}
+
 static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const int log_fds[2],
                                  struct error *error)
 {
@@ -299,7 +308,7 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
         .working_dir = "/lease",
         .cpu_milli = document->cores_milli,
         .memory_bytes = document->ram_bytes,
-        .pids_max = TENANCY_PIDS_MAX,
+        .pids_max = pids_max(document->ram_bytes),
         .disk_bytes = tenancy_disk_bytes(tenancy),
         .control_fd = child_fd,
         .stdout_fd = log_fds[TENANCY_STDOUT],

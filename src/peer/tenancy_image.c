@@ -206,7 +206,7 @@ int tenancy_start_unpacking(struct tenancy *tenancy, struct sandbox_options *opt
     options->name = name;
     options->cpu_milli = document->cores_milli;
     options->memory_bytes = document->ram_bytes;
-    options->pids_max = TENANCY_PIDS_MAX;
+    options->pids_max = TENANCY_PIDS_LEAST;
     options->disk_bytes = (int64_t)tenancy->host->image_bytes;
     options->control_fd = -1;
     options->stdout_fd = words_fd;
