@@ -210,11 +210,29 @@ static enum job_verdict judge_server(const struct job *job, const struct lease *
     return JOB_VERDICT_FAILED;
 }
 
-/* False: all that it needs are open. One besides the lead that ended well has been told so by the
- * lead, whose own end follows. */
+/* NULL: none, or the lead has ended well before. */
+static const struct lease *preempted_server(const struct job *job)
+{
+    const struct lease *lead = job->servers[0];
+    if (lead && lead->outcome == LEASE_OUTCOME_SUCCEEDED)
+        return NULL;
+    for (size_t i = 0; i < job_request_servers(&job->request); i++)
+        if (job->servers[i] && job->servers[i]->outcome == LEASE_OUTCOME_PREEMPTED)
+            return job->servers[i];
+    return NULL;
+}
+
+/* False: all that it needs are open. One that was preempted counts before others that are lost:
+ * these are waited for only while workers are, and its job's end with it. One besides the lead that
+ * ended well has been told so by the lead, whose own end follows. */
 static bool judge_servers(const struct job *job, enum job_verdict *out_verdict,
                           char out_reason[JOB_REASON_SIZE])
 {
+    const struct lease *preempted = preempted_server(job);
+    if (preempted) {
+        *out_verdict = judge_server(job, preempted, out_reason);
+        return true;
+    }
     bool has_ended = false;
     *out_verdict = JOB_VERDICT_GOES_ON;
     for (size_t i = 0; i < job_request_servers(&job->request); i++) {

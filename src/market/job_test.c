@@ -94,6 +94,26 @@ TEST(a_job_fails_with_its_server_lease)
     assert_int_equal(reason[strlen(reason) - 1], 'x'); /* no room for half an advice */
 }
 
+/* The lead is waited for while workers are there; these go when another server makes way. */
+TEST(a_job_whose_server_made_way_waits_whatever_else_is_lost)
+{
+    struct fixture fixture;
+    char reason[JOB_REASON_SIZE];
+    struct lease second = {.state = LEASE_STATE_RUNNING, .role = LEASE_ROLE_SERVER, .rank = 1};
+    set_up(&fixture);
+    fixture.job.request.server_count = 2;
+    fixture.job.request.is_spare = fixture.job.request.replaces_lost = true;
+    fixture.job.servers[1] = &second;
+    end(&fixture.leases[0], LEASE_OUTCOME_LOST);
+    end(&second, LEASE_OUTCOME_PREEMPTED);
+    assert_int_equal(job_judge(&fixture.job, reason), JOB_VERDICT_WAITS);
+    end(&fixture.leases[1], LEASE_OUTCOME_PREEMPTED);
+    end(&fixture.leases[2], LEASE_OUTCOME_PREEMPTED);
+    assert_int_equal(job_judge(&fixture.job, reason), JOB_VERDICT_WAITS);
+    fixture.leases[0].outcome = LEASE_OUTCOME_SUCCEEDED; /* it was done before */
+    assert_int_equal(job_judge(&fixture.job, reason), JOB_VERDICT_SUCCEEDED);
+}
+
 TEST(a_job_that_diverged_says_so)
 {
     struct fixture fixture;
@@ -191,6 +211,7 @@ int main(void)
         cmocka_unit_test(a_request_out_of_range_is_refused),
         cmocka_unit_test(a_job_succeeds_when_its_server_lease_does),
         cmocka_unit_test(a_job_fails_with_its_server_lease),
+        cmocka_unit_test(a_job_whose_server_made_way_waits_whatever_else_is_lost),
         cmocka_unit_test(a_job_that_diverged_says_so),
         cmocka_unit_test(a_job_goes_on_until_its_last_worker_is_lost),
         cmocka_unit_test(without_a_server_every_worker_must_succeed),
