@@ -55,6 +55,7 @@ extern const struct command command_account_open;
 extern const struct command command_account_password;
 extern const struct command command_account_show;
 extern const struct command command_account_unfreeze;
+extern const struct command command_account_grant;
 extern const struct command command_audit;
 extern const struct command command_bench_exchange;
 extern const struct command command_bench_jobnet;

@@ -111,6 +111,22 @@ const struct command command_account_unfreeze = {
     .run = run_unfreeze,
 };
 
+static int run_grant(void *context, const void *options, struct error *error)
+{
+    const struct freeze_options *wanted = options;
+    return change_account(context, wanted->account, "grant", (struct text){0}, error);
+}
+
+const struct command command_account_grant = {
+    .name = "account grant",
+    .summary = "Gives an account that waits for its first credits these at once (operator).",
+    .details = "As much as the settings say, past the day's limit and the one of its address, "
+               "once. " AS_OPERATOR,
+    .example = "souk account grant ada",
+    COMMAND_OPTIONS(unfreeze_options, freeze_options),
+    .run = run_grant,
+};
+
 static int run_invite(void *context, const void *options, struct error *error)
 {
     (void)options;

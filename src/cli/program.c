@@ -88,6 +88,7 @@ static const struct command *const commands[] = {
     &command_account_invite,
     &command_account_freeze,
     &command_account_unfreeze,
+    &command_account_grant,
     &command_settings,
     &command_settings_set,
     &command_audit,

@@ -8,6 +8,7 @@ static const char *const kind_names[COMMAND_KIND_COUNT] = {
     [COMMAND_SET_PASSWORD] = "set_password",
     [COMMAND_FREEZE_ACCOUNT] = "freeze_account",
     [COMMAND_UNFREEZE_ACCOUNT] = "unfreeze_account",
+    [COMMAND_GIVE_GRANT] = "give_grant",
     [COMMAND_DELETE_ACCOUNT] = "delete_account",
     [COMMAND_SEE_ACCOUNT] = "see_account",
     [COMMAND_CREATE_GROUP] = "create_group",

@@ -41,6 +41,7 @@ enum command_kind {
     COMMAND_SET_PASSWORD,
     COMMAND_FREEZE_ACCOUNT,
     COMMAND_UNFREEZE_ACCOUNT,
+    COMMAND_GIVE_GRANT, /* the operator: the first credits of an account that waits for them */
     COMMAND_DELETE_ACCOUNT,
     COMMAND_SEE_ACCOUNT, /* it was used; at most one event a day */
     COMMAND_CREATE_GROUP,
@@ -98,6 +99,9 @@ struct command {
         struct {
             uint64_t account;
         } unfreeze_account;
+        struct {
+            uint64_t account;
+        } give_grant; /* subject: the account */
         struct {
             uint64_t account;
         } delete_account;

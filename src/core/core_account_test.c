@@ -464,6 +464,41 @@ TEST(an_invitation_is_good_for_one_grant_whatever_the_limits)
     market_done(&market);
 }
 
+TEST(the_operator_gives_one_account_its_grant_before_its_turn)
+{
+    struct market market;
+    market_init(&market);
+    struct core_settings settings = *core_settings(market.core);
+    settings.grant_daily_micro = 1; /* the day's are given: two accounts have had theirs */
+    change(&market, settings);
+    const uint64_t ada = open_from(&market, "ada", BLOCK_A);
+    const uint64_t bob = open_from(&market, "bob", BLOCK_B);
+    struct command give = {.kind = COMMAND_GIVE_GRANT, .give_grant = {.account = ada}};
+    const int64_t supply = core_balance(market.core, ACCOUNT_MINT)->granted_micro;
+    assert_int_equal(market_do(&market, &give), ada);
+    assert_int_equal(granted(&market, ada), 10 * CREDIT);
+    assert_int_equal(core_account(market.core, ada)->to_earn_micro, 40 * CREDIT);
+    assert_int_equal(core_balance(market.core, ACCOUNT_MINT)->granted_micro, supply - 10 * CREDIT);
+    assert_int_equal(granted(&market, bob), 0);
+    market_refuses(&market, &give, ERROR_CONFLICT); /* once */
+    give.give_grant.account = market.lender;        /* had its own */
+    market_refuses(&market, &give, ERROR_CONFLICT);
+    give.give_grant.account = ACCOUNT_OPERATOR; /* gets none */
+    market_refuses(&market, &give, ERROR_CONFLICT);
+    give.give_grant.account = 4711;
+    market_refuses(&market, &give, ERROR_NOT_FOUND);
+
+    give.give_grant.account = bob;
+    freeze(&market, bob);
+    market_refuses(&market, &give, ERROR_REFUSED);
+    assert_int_equal(granted(&market, bob), 0);
+    unfreeze(&market, bob);
+    settings.grant_micro = 0;
+    change(&market, settings);
+    market_refuses(&market, &give, ERROR_CONFLICT);
+    market_done(&market);
+}
+
 /* Runs the demo's job for a while and ends it; the lender's three workers earn. */
 static const struct job *run_job(struct market *market)
 {
@@ -635,6 +670,7 @@ int main(void)
         cmocka_unit_test(one_grant_a_day_comes_to_an_address_block),
         cmocka_unit_test(a_days_grants_are_limited_and_the_others_wait_in_order),
         cmocka_unit_test(an_invitation_is_good_for_one_grant_whatever_the_limits),
+        cmocka_unit_test(the_operator_gives_one_account_its_grant_before_its_turn),
         cmocka_unit_test(the_rest_of_a_grant_is_released_by_what_lending_earned),
         cmocka_unit_test(no_more_is_released_than_there_is_to_earn),
         cmocka_unit_test(renting_from_oneself_earns_and_releases_nothing_of_the_grant),

@@ -284,6 +284,7 @@ decide_command decide_create_group, decide_join_group, decide_leave_group;
 void decision_leave_group(struct decision *decision, const struct account *account);
 
 /* decide_grant.c */
+decide_command decide_give_grant;
 /* If it waits for a grant and may have it now. */
 void decide_first_grant(struct decision *decision, const struct account *account, bool is_invited);
 void decide_waiting_grants(struct decision *decision);

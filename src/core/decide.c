@@ -64,6 +64,8 @@ static int decide_kind(struct decision *decision, const struct command *command,
         return decide_freeze_account(decision, command, error);
     case COMMAND_UNFREEZE_ACCOUNT:
         return decide_unfreeze_account(decision, command, error);
+    case COMMAND_GIVE_GRANT:
+        return decide_give_grant(decision, command, error);
     case COMMAND_DELETE_ACCOUNT:
         return decide_delete_account(decision, command, error);
     case COMMAND_SEE_ACCOUNT:

@@ -3,8 +3,9 @@
  *
  * An account's first credits come at once if the day's grants leave room and nobody else of its
  * address block got some today; else it waits, and each new UTC day looks through those that do,
- * the oldest first. An invitation goes past both. The rest of the grant is released at the end of
- * each lease by what the lease earned, unless payer and payee count as one.
+ * the oldest first. An invitation goes past both, and so does the operator's word later. The rest
+ * of the grant is released at the end of each lease by what the lease earned, unless payer and
+ * payee count as one.
  */
 #include "core/core_internal.h"
 
@@ -57,6 +58,28 @@ void decide_first_grant(struct decision *decision, const struct account *account
         (core->settings.grant_daily_micro > 0 && has_room_today(core, decision->now_ms) &&
          is_block_free_today(core, account, decision->now_ms)))
         give_grant(decision, account, is_invited);
+}
+
+/* As an invitation that comes later. */
+int decide_give_grant(struct decision *decision, const struct command *command, struct error *error)
+{
+    const struct core *core = decision->core;
+    const uint64_t id = command->give_grant.account;
+    if (decide_find_active_account(core, id, error) < 0)
+        return -1;
+    const struct account *account = core_account(core, id);
+    if (account->grant != GRANT_STATE_WAITING)
+        return error_set(error, ERROR_CONFLICT,
+                         account->grant == GRANT_STATE_GIVEN
+                             ? "the account has had its grant: one is all it gets"
+                             : "the account gets no grant");
+    if (core->settings.grant_micro == 0)
+        return error_set(error, ERROR_CONFLICT, "grants are 0 here: the settings say so");
+    if (!has_mint_left(core, core->settings.grant_micro))
+        return error_set(error, ERROR_EXHAUSTED, "mint has no credits left to give");
+    decision->subject = id;
+    give_grant(decision, account, /* is_invited= */ true);
+    return 0;
 }
 
 void decide_waiting_grants(struct decision *decision)

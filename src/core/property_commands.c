@@ -177,6 +177,14 @@ static void unfreeze_account(struct property_world *world, struct command *comma
             command->unfreeze_account.account = core_account_at(world->core, i)->id;
 }
 
+static void give_grant(struct property_world *world, struct command *command)
+{
+    command->give_grant.account = property_account(world);
+    for (size_t i = core_account_count(world->core); i-- > 0;)
+        if (core_account_at(world->core, i)->grant == GRANT_STATE_WAITING && below(world, 2))
+            command->give_grant.account = core_account_at(world->core, i)->id;
+}
+
 static void delete_account(struct property_world *world, struct command *command)
 {
     command->delete_account.account = property_account(world);
@@ -420,6 +428,7 @@ static const struct generator {
     [COMMAND_SET_PASSWORD] = {4, set_password},
     [COMMAND_FREEZE_ACCOUNT] = {1, freeze_account},
     [COMMAND_UNFREEZE_ACCOUNT] = {12, unfreeze_account},
+    [COMMAND_GIVE_GRANT] = {2, give_grant},
     [COMMAND_DELETE_ACCOUNT] = {3, delete_account},
     [COMMAND_SEE_ACCOUNT] = {4, see_account},
     [COMMAND_CREATE_GROUP] = {2, create_group},

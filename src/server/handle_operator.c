@@ -227,6 +227,19 @@ void handle_account_unfreeze(struct http_request *request, void *context)
     call_start_take(call, account_changed);
 }
 
+void handle_account_grant(struct http_request *request, void *context)
+{
+    uint64_t id = 0;
+    if (route_id(request, "an account's", &id) < 0)
+        return;
+    struct call *call = call_new(context, request);
+    call->request.command = (struct command){
+        .kind = COMMAND_GIVE_GRANT,
+        .give_grant = {.account = id},
+    };
+    call_start_take(call, account_changed);
+}
+
 /* ---- Audits ---------------------------------------------------------------------------------- */
 
 static void send_audit(struct server *server, struct http_request *request, int status)

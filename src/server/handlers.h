@@ -36,6 +36,7 @@ http_handler handle_invite_create;
 http_handler handle_account_list;
 http_handler handle_account_freeze;
 http_handler handle_account_unfreeze;
+http_handler handle_account_grant;
 http_handler handle_audit_get;
 http_handler handle_audit_create;
 

@@ -41,6 +41,8 @@ const struct route routes[] = {
      "Freezes an account: it keeps every credit, what runs is settled, nothing new starts."},
     {"POST", "/v1/accounts/{id}/unfreeze", OPERATOR, SMALL, handle_account_unfreeze, true,
      "Lets a frozen account go on."},
+    {"POST", "/v1/accounts/{id}/grant", OPERATOR, SMALL, handle_account_grant, true,
+     "Gives an account that waits for its first credits these at once."},
     {"POST", "/v1/invites", OPERATOR, SMALL, handle_invite_create, true,
      "An invitation: opens one account with its grant at once. 30 days."},
     {"GET", "/v1/settings", OPERATOR, 0, handle_settings_get, false, "The market's settings."},

@@ -41,6 +41,18 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await page.fill("input[name=find]", "");
   await page.waitForSelector(row("bob"));
 
+  // The first credits, before their turn, once.
+  let grants = 0;
+  page.on("request", (request) => (grants += request.method() === "POST" && request.url().endsWith("/grant") ? 1 : 0));
+  seen.waits = await page.locator(row("dora")).textContent();
+  await look("operator-waiting");
+  await page.click(`${row("dora")} button:has-text('Give the grant')`);
+  await page.click("dialog button:has-text('Give the grant')");
+  await page.waitForSelector(`${row("dora")} .state.online`);
+  await page.waitForSelector(`${row("dora")} button:has-text('Give the grant')`, { state: "detached" });
+  seen.grants = grants;
+  await hush();
+
   // Frozen with a reason, once; the reason is text.
   await page.click(`${row("ada")} button:has-text('Freeze')`);
   await page.click("dialog button:has-text('Freeze')");

@@ -12,6 +12,9 @@ def test_the_operator_freezes_invites_and_sets(tmp_path):
         ada = market.sign_up("ada")
         market.sign_up("bob")
         operator = market.operator_token()
+        # Who comes now waits for the first credits: those of the day are given.
+        assert market.call("PUT", "/v1/settings", {"grant_daily_microcredits": 1}, operator).status == 200
+        dora = market.sign_up("dora")
         code = market.post("/v1/account/page-codes", {}, operator).json
         before = market.get("/v1/settings", operator).json
         # What the page shows beside the fields is what the market takes.
@@ -26,6 +29,7 @@ def test_the_operator_freezes_invites_and_sets(tmp_path):
             seen = walk.end()
         after = market.get("/v1/settings", operator).json
         free = market.get("/v1/account", ada).json["frozen"]
+        granted = market.get("/v1/account", dora).json
         invited = market.post("/v1/accounts", {"name": "carol", "invite": seen["invite"]})
     finally:
         stopped = market.stop()
@@ -37,6 +41,8 @@ def test_the_operator_freezes_invites_and_sets(tmp_path):
     assert seen["freezesWrong"] == 0 and seen["freezes"] == 1
     assert seen["reason"] == HTML and seen["frozenAt"] == HTML and free == ""
     assert any("sum of all accounts0.00" in figure for figure in seen["audit"])
+    assert "waits for its grant" in seen["waits"] and seen["grants"] == 1
+    assert granted["grant"] == "given" and granted["available_microcredits"] == 10_000_000
     assert seen["copied"] == seen["invite"] and invited.status == 201
     assert "From 0 to 5." in seen["range"]
     assert seen["askedWrong"] == 0 and seen["typed"] == "2.25"

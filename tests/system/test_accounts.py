@@ -438,6 +438,29 @@ def test_a_frozen_account_keeps_its_credits(market, name, operator):
     assert market.post("/v1/accounts/x/freeze", {"reason": "none"}, operator).status == 404
 
 
+def test_the_operator_gives_a_grant_before_its_turn(market, name, operator):
+    daily = market.get("/v1/settings", operator).json["grant_daily_microcredits"]
+    assert sign_up(market, f"{name}-first")  # of the day, whatever its limit
+    assert market.call("PUT", "/v1/settings", {"grant_daily_microcredits": 1}, operator).status == 200
+    try:
+        token = sign_up(market, name)
+        account = market.get("/v1/account", token).json
+        assert account["grant"] == "waiting" and account["available_microcredits"] == 0
+        where = f"/v1/accounts/{account['id']}/grant"
+        assert_problem(market.post(where, {}, token), 403, "operator")
+        given = market.post(where, {}, operator, key=f"grant-{name}")
+        assert given.status == 200 and given.json["grant"] == "given"
+        assert given.json["available_microcredits"] == given.json["granted_microcredits"] == 10_000_000
+        assert market.post(where, {}, operator, key=f"grant-{name}").json == given.json
+        assert_problem(market.post(where, {}, operator), 409, "has had its grant")
+    finally:
+        assert market.call("PUT", "/v1/settings", {"grant_daily_microcredits": daily}, operator).status == 200
+    (entry,) = market.get("/v1/account/entries", token).json["items"]
+    assert (entry["kind"], entry["amount_microcredits"]) == ("grant", 10_000_000)
+    for nobody in (1, 987654321, "x"):
+        assert market.post(f"/v1/accounts/{nobody}/grant", {}, operator).status == 404
+
+
 def test_the_operator_changes_settings(market, name, operator):
     token = sign_up(market, name)
     assert_problem(market.get("/v1/settings", token), 403, "operator")

@@ -180,6 +180,12 @@ def test_the_operator_freezes_and_unfreezes(member, operator, name):
     operator("account", "freeze", "nobody-at-all", "--reason", "x", code=3)
 
 
+def test_the_operator_gives_a_grant_once(member, operator, name):
+    member("account", "grant", name, code=5)
+    assert "has had its grant: one is all it gets" in operator("account", "grant", name, code=4).stderr
+    operator("account", "grant", "nobody-at-all", code=3)
+
+
 def test_the_operator_changes_settings_and_invites(member, operator, other, market, name):
     member("settings", code=5)
     assert re.search(r"^grant +10\.0+ credits", operator("settings").stdout, re.M)

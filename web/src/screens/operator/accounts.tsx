@@ -12,6 +12,7 @@ import { Field } from "../../ui/field";
 import { Card, Empty, ProblemNote, Skeleton, State } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
 import { Freezing, unfreeze } from "./freezing";
+import { grant } from "./granting";
 
 const MINT = 1; // where all credits come from
 const NAME = /^[a-z0-9-]{1,40}$/;
@@ -44,11 +45,13 @@ const foundOf = resourceOf((key: string) => {
 const isDeleted = (account: Account) => account.name.startsWith("deleted-");
 const isOnes = (account: Account) => !account.is_operator && account.id !== MINT && !isDeleted(account);
 
+const isWaiting = (account: Account) => account.grant === "waiting";
+
 function StateOf({ account }: { account: Account }) {
   if (account.id === MINT) return <State state="" label={words.markets} />;
   if (account.is_operator) return <State state="busy" label={words.operators} />;
   if (isDeleted(account)) return <State state="" label={words.deleted} />;
-  if (!account.frozen) return <State state="online" label={words.inUse} />;
+  if (!account.frozen) return <State state={isWaiting(account) ? "pending" : "online"} label={isWaiting(account) ? words.waitsForGrant : words.inUse} />;
   return (
     <>
       <State state="frozen" label={common.states.frozen!} /> <span class="reason faint" title={account.frozen}>{account.frozen}</span>
@@ -66,7 +69,12 @@ const columns = (freeze: (account: Account) => void, onDone: () => Promise<void>
   { name: "act", head: words.columns.act, isRight: true,
     cell: (account) => isOnes(account) && (account.frozen
       ? <Button onClick={() => unfreeze(account, onDone)}>{words.unfreeze}</Button>
-      : <Button kind="danger" onClick={() => freeze(account)}>{words.freeze}</Button>) },
+      : (
+        <span class="row acts">
+          {isWaiting(account) && <Button onClick={() => grant(account, onDone)}>{words.grant}</Button>}
+          <Button kind="danger" onClick={() => freeze(account)}>{words.freeze}</Button>
+        </span>
+      )) },
 ];
 
 function List({ q }: { q: string }) {
