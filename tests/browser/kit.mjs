@@ -137,6 +137,7 @@ export async function browse({ url, folder, size = "wide" }, walk) {
     args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
            "--disable-background-networking", "--disable-component-update", "--disable-sync"],
   });
+  context.setDefaultTimeout(HUNG_MS);
   let page;
   try {
     page = context.pages()[0] ?? (await context.newPage());
