@@ -521,8 +521,10 @@ static void on_stop(void *context, const char *reason, int64_t grace_ms)
         script_group_stop(role->script, 0);
     else if (role->is_settling)
         command_checkpoint_hurry(role->checkpoint);
-    else
+    else { /* before its script began: it ends like one that was stopped in it */
+        role->result.exit_code = STATUS_STOPPED;
         role_end(role, false, reason);
+    }
 }
 
 /* No peer is needed, and none is told. */
