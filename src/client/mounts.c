@@ -126,8 +126,9 @@ static int add_folder(struct gathering *gathering, const char *folder, int depth
     if (!stream)
         return error_set_errno(error, errno, "open \"%.100s\"", path);
     int result = 0;
-    for (const struct dirent *item; result == 0 && (item = readdir(stream));) {
-        /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this call's own */
+    const struct dirent *item;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this call's own */
+    while (result == 0 && (item = readdir(stream))) {
         if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0)
             continue;
         if (snprintf(path, sizeof(path), "%s%s%s", folder, folder[0] ? "/" : "", item->d_name) >=

@@ -66,6 +66,7 @@ static int put(const struct results_target *target, const char *address, int fd,
 {
     AUTO(remote) struct remote *remote = NULL;
     struct remote_credentials credentials AUTO_CREDENTIALS = {0};
+    struct results_target told = *target;
     struct sigaction before[2];
     const struct sigaction stop = {.sa_handler = on_signal};
     if (bring_take_environment(&credentials, error) < 0)
@@ -76,7 +77,7 @@ static int put(const struct results_target *target, const char *address, int fd,
         .credentials = &credentials,
         .is_stopped = is_stopped,
         .on_retry = on_retry,
-        .context = (void *)(uintptr_t)target,
+        .context = &told,
     };
     if (remote_open(&options, &remote, error) < 0)
         return -1;

@@ -1,6 +1,6 @@
 #include "peer/mount_writer.h"
 
-#include "base/assert.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,8 +38,7 @@ int mount_writer_open(const char *folder, struct text target, const struct mount
                       const struct mount_part *part, struct mount_writer **out_writer,
                       struct error *error)
 {
-    AUTO(mount_writer) struct mount_writer *writer = calloc(1, sizeof(*writer));
-    ASSERT(writer);
+    AUTO(mount_writer) struct mount_writer *writer = memory_zeroed(1, sizeof(*writer));
     writer->fd = -1;
     writer->index = index;
     writer->next_file = part->first_file;

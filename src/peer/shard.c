@@ -245,8 +245,6 @@ static int shard_map_index(const struct shard *shard, size_t at, struct manifest
     return manifest_map_records(manifest, 0, size, out_range, error);
 }
 
-static void shard_on_fetched(void *context, const struct error *reason);
-
 /* The chunks that the indexes of all mounts lie in; false when there are none. */
 static int shard_fetch_indexes(struct shard *shard, bool *out_is_fetching, struct error *error)
 {

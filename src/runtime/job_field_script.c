@@ -43,7 +43,7 @@ static struct text source_of(const struct job_node *node)
     const struct text value = node->value;
     if (!node->is_quoted && (!value.size || text_is(value, "null") || text_is(value, "~")))
         return node->key;
-    if (value.size < 4 || memcmp(value.data, "${", 2) || value.data[value.size - 1] != '}')
+    if (value.size < 4 || memcmp(value.data, "${", 2) != 0 || value.data[value.size - 1] != '}')
         return (struct text){0};
     const struct text name = {value.data + 2, value.size - 3};
     return is_env_name(name) ? name : (struct text){0};

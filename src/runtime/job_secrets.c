@@ -42,7 +42,7 @@ int job_secrets_read(struct arena *arena, struct text json, struct job_spec *out
 struct text job_secrets_names(struct arena *arena, const struct job_spec *spec)
 {
     struct buffer names AUTO_BUFFER;
-    buffer_init(&names, JOB_ENVS_MAX * (JOB_ENV_NAME_SIZE_MAX + 1));
+    buffer_init(&names, (size_t)JOB_ENVS_MAX * (JOB_ENV_NAME_SIZE_MAX + 1));
     for (size_t i = 0; i < spec->secret_count; i++)
         buffer_append_format(&names, "%s" TEXT_FORMAT, i ? "," : "",
                              TEXT_ARGS(spec->secrets[i].name));

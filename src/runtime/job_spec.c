@@ -336,7 +336,7 @@ static const struct job_field spec_fields[] = {
      .is_kept_back = true},
     {"secret_names", JOB_FIELD_WORDS, offsetof(struct job_spec, secret_names),
      .help = "Of the secrets that a job has; `souk job submit` fills them in.",
-     .maximum = JOB_ENVS_MAX * (JOB_ENV_NAME_SIZE_MAX + 1)},
+     .maximum = (int64_t)JOB_ENVS_MAX * (JOB_ENV_NAME_SIZE_MAX + 1)},
     {"secret_file", JOB_FIELD_NAME, offsetof(struct job_spec, secret_file),
      .help = "Where the market keeps them sealed, which fills it in.", .maximum = 64},
     {"file_mounts", JOB_FIELD_MOUNTS, offsetof(struct job_spec, file_mounts),

@@ -18,8 +18,9 @@ static int read_back(struct arena *arena, const struct mount_index *index,
 TEST(an_index_reads_back)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
-    struct error error;
-    struct mount_index got;
+    struct error error = {0};
+    struct mount_file none[4] = {0};
+    struct mount_index got = {.files = none};
     ASSERT_OK(
         read_back(arena, &(struct mount_index){.files = files, .file_count = 4}, &got, &error));
     assert_int_equal(got.file_count, 4);
@@ -74,8 +75,8 @@ TEST(lines_are_cut_where_the_index_says)
 TEST(paths_that_lead_elsewhere_are_refused)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
-    struct error error;
-    struct mount_index got;
+    struct error error = {0};
+    struct mount_index got = {0};
     static const char *const wrong[] = {"",     "/etc/passwd", "..", "a/../b",
                                         "a//b", "./a",         "a/", "a\nb"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {

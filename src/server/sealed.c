@@ -138,8 +138,9 @@ int sealed_sweep(const struct sealed *sealed, bool (*is_needed)(void *context, s
     if (!folder)
         return error_set_errno(error, errno, "open \"%.200s\"", sealed->folder);
     int result = 0;
-    for (const struct dirent *item; (item = readdir(folder)) && result == 0;) {
-        /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this folder */
+    const struct dirent *item;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this folder */
+    while (result == 0 && (item = readdir(folder))) {
         const struct text name = text_of(item->d_name);
         if (text_is(name, ".") || text_is(name, "..") || is_needed(context, name))
             continue;

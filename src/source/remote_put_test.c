@@ -8,15 +8,20 @@
 #define REDIRECT(place)                                                                            \
     "HTTP/1.1 307 There\r\nConnection: close\r\n" place "Content-Length: 0\r\n\r\n"
 
+struct way {
+    const char *followed;
+};
+
 static bool may_follow(void *context, const char *url)
 {
-    return strstr(url, context) != NULL;
+    return strstr(url, ((const struct way *)context)->followed) != NULL;
 }
 
 /* Puts three bytes to a name node that gives this answer. */
 static int put(const char *answer, const char *followed, struct error *error)
 {
     AUTO(remote) struct remote *remote = NULL;
+    struct way way = {followed};
     const struct scripted_answer answers[] = {{answer, SCRIPTED_CLOSES}};
     struct scripted_server server;
     char address[96];
@@ -25,7 +30,7 @@ static int put(const char *answer, const char *followed, struct error *error)
     const struct remote_options options = {.address = address,
                                            .attempts_max = 1,
                                            .may_follow = followed ? may_follow : NULL,
-                                           .context = (void *)(uintptr_t)followed};
+                                           .context = &way};
     const int fd = memfd_create("result", MFD_CLOEXEC);
     assert_int_equal(write(fd, "abc", 3), 3);
     assert_int_equal(remote_open(&options, &remote, error), 0);
