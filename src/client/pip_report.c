@@ -68,7 +68,7 @@ struct raw_report {
 };
 static const struct json_field report_fields[] = {
     {"install", JSON_ARRAY, offsetof(struct raw_report, items), .is_required = true,
-     .size_max = 2 * PACKAGE_LOCK_MAX, .schema = &item_schema},
+     .size_max = (size_t)2 * PACKAGE_LOCK_MAX, .schema = &item_schema},
 };
 static const struct json_schema report_schema =
     JSON_SCHEMA_LENIENT("pip's report", report_fields, struct raw_report);
@@ -82,7 +82,7 @@ static int hex_digit(char letter)
 
 static bool parse_hash(struct text hex, uint8_t out[PACKAGE_HASH_SIZE])
 {
-    if (hex.size != 2 * PACKAGE_HASH_SIZE)
+    if (hex.size != (size_t)2 * PACKAGE_HASH_SIZE)
         return false;
     for (size_t i = 0; i < PACKAGE_HASH_SIZE; i++) {
         const int high = hex_digit(hex.data[2 * i]), low = hex_digit(hex.data[2 * i + 1]);

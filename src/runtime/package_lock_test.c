@@ -72,7 +72,7 @@ static void a_list_is_sorted_short_and_has_each_package_once(void **state)
     struct locked_package packages[] = {package("b", "1", 1), package("a", "1", 2)};
     struct package_lock lock = lock_of(packages, 2);
     struct buffer json AUTO_BUFFER;
-    buffer_init(&json, 2 * PACKAGE_LOCK_SIZE_MAX);
+    buffer_init(&json, (size_t)2 * PACKAGE_LOCK_SIZE_MAX);
     package_lock_write(&lock, &json);
     ASSERT_FAILS(package_lock_read(arena, buffer_text(&json), &read, &error), ERROR_INVALID);
     packages[0] = package("a", "2", 3);
