@@ -60,7 +60,7 @@ reference: all
 	@tools/install-deps --reference
 	@SOUK_BUILD=build/release SOUK_REFERENCE=all $$(tools/reference-python) -m pytest -q -p no:cacheprovider tests/reference/test_models.py tests/reference/test_export.py
 
-# Jobs of torch, TensorFlow and Open MPI themselves, two of three lenders behind NAT, a rank killed in each; minutes.
+# Jobs of torch, TensorFlow, Spark and Open MPI themselves, two of three lenders behind NAT, a rank killed in each; minutes.
 test-frameworks: all
 	@tests/frameworks/run
 
