@@ -113,6 +113,7 @@ static int training_read(struct souk_sync *sync, const struct souk_sync_training
         .slack = training->slack,
         .momentum = training->momentum,
         .keeps_momentum = true,
+        .keeps_batch = true,
         .search = training->reports_loss ? SYNC_SEARCH_AUTO : SYNC_SEARCH_OFF,
     };
     struct sync_policy *probe;

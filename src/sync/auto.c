@@ -390,7 +390,8 @@ static void measure(struct auto_policy *self, const struct sync_push *push)
     worker->is_warm = true;
     if (push->compute_ns <= 0 || is_first)
         return;
-    const double steps = push->samples > 0 ? (double)push->samples / usual : push->steps;
+    const bool has_batches = push->samples > 0 && !self->policy.settings.keeps_batch;
+    const double steps = has_batches ? (double)push->samples / usual : push->steps;
     const double speed = steps / (1e-9 * (double)push->compute_ns);
     if (worker->speed > 0)
         sync_smooth(&worker->spread, fabs(speed - worker->speed) / worker->speed);

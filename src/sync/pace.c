@@ -30,7 +30,8 @@
  * divided by that to the power 3/4, down to 1.
  *
  * Who makes fewer than four steps a round fills it by the size of its batches, and w is in
- * proportion to that: a sum of gradients has the least noise where all samples weigh the same. A
+ * proportion to that: a sum of gradients has the least noise where all samples weigh the same; but
+ * with keeps_batch, where what a whole batch is nobody knows, a step is a step. A
  * worker whose speed is not known yet pushes after one step; the speed of that step is forgotten at
  * its next push.
  */
@@ -157,7 +158,7 @@ static struct pace_work work_within(const struct pace *pace, const struct pace_w
     if (worker->speed <= 0)
         return work;
     const double exact = worker->speed * span_s;
-    if (exact >= trimmed_steps || work.batch < BATCH_PARTS) {
+    if (exact >= trimmed_steps || work.batch < BATCH_PARTS || pace->policy.settings.keeps_batch) {
         const double whole = pace->overlap > 0 ? round(exact) : floor(exact);
         work.steps = (uint32_t)fmin(1e6, fmax(1, whole));
         return work;
@@ -324,15 +325,23 @@ static void speed_take(struct pace_worker *worker, double speed)
     sync_smooth(&worker->speed, speed);
 }
 
+/* What its steps are of steps of whole batches. */
+static double share_of(const struct pace *pace, const struct sync_push *push)
+{
+    const uint64_t set = (uint64_t)push->steps * pace->workers[push->worker].batch;
+    const uint64_t samples = push->samples > 0 ? push->samples : set;
+    if (pace->policy.settings.keeps_batch || push->steps == 0)
+        return 1;
+    return (double)samples / push->steps / whole_batch(pace);
+}
+
 static void pace_on_push(struct sync_policy *policy, int64_t now_ns, const struct sync_push *push,
                          struct sync_actions *actions)
 {
     struct pace *pace = pace_of(policy);
     struct pace_worker *worker = &pace->workers[push->worker];
     ASSERT(!worker->is_held);
-    const double samples =
-        push->samples > 0 ? (double)push->samples : (double)push->steps * worker->batch;
-    const double share = push->steps > 0 ? samples / push->steps / whole_batch(pace) : 1;
+    const double share = share_of(pace, push);
     if (push->compute_ns > 0)
         speed_take(worker, share * push->steps / (1e-9 * (double)push->compute_ns));
     if (push->commit_ns > 0)

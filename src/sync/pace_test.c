@@ -218,6 +218,23 @@ TEST(a_push_weighs_as_its_samples_do_but_never_more_than_whole_batches)
     script_close(script);
 }
 
+TEST(who_chooses_batches_of_its_own_is_weighed_by_steps_and_never_trimmed)
+{
+    const struct sync_settings settings = {
+        .overlap = SYNC_OVERLAP_ON, .local_steps = 8, .keeps_batch = true};
+    struct script *script = script_open("pace", &settings);
+    script_join(script, 0, 0);
+    script_join(script, 0, 1);
+    script_push_timed(script, 10, 0, 1, 10, 0);
+    /* 3.2 steps of its own in a round are three. */
+    assert_string_equal(script_push_timed(script, 40, 1, 1, 40, 0),
+                        "gather 1 1, hold 1, " FOLD("2", "0") ", steps 0 13+, release 0, "
+                                                              "steps 1 3+, release 1");
+    /* Steps of a single sample each. */
+    assert_string_equal(script_push_samples(script, 170, 1, 3, 3), "gather 1 1, hold 1");
+    script_close(script);
+}
+
 TEST(who_leaves_is_not_waited_for_and_its_push_stays)
 {
     struct script *script =
@@ -277,6 +294,7 @@ int main(void)
         cmocka_unit_test(
             everybody_is_told_when_the_server_takes_the_momentum_and_when_it_gives_it_back),
         cmocka_unit_test(a_push_weighs_as_its_samples_do_but_never_more_than_whole_batches),
+        cmocka_unit_test(who_chooses_batches_of_its_own_is_weighed_by_steps_and_never_trimmed),
         cmocka_unit_test(who_leaves_is_not_waited_for_and_its_push_stays),
         cmocka_unit_test(without_overlap_far_links_get_less_time_to_compute),
         cmocka_unit_test(without_overlap_a_late_worker_fills_the_rest_of_the_round),

@@ -78,6 +78,8 @@ struct sync_settings {
     uint32_t backups;      /* of backup: members not waited for; 0: a tenth, at least one */
     uint64_t epoch_steps;  /* of hsp: steps of all workers in an epoch; 0: 1000 */
     uint32_t batch;        /* of batchtune: samples per step before tuning; 0: 32 */
+    /* Workers choose their batches: pace does not trim them, and weighs steps, not samples. */
+    bool keeps_batch;
     double momentum;       /* of the workers' own steps, as the job has it; below 1 */
     bool keeps_momentum;   /* workers cannot do without it: is_plain is not for them */
     double outer_rate;     /* 0: the policy's */
