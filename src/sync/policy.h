@@ -73,18 +73,18 @@ struct sync_settings {
     int64_t commit_interval_min_ms; /* of adsp; 0: twice the measured commit time */
     uint32_t local_steps;           /* per push: tau, H; 0: the policy's */
     enum sync_search search;        /* of adsp */
-    double target_loss;    /* rewards are speeds towards it; 0: nine tenths of the loss at hand */
-    uint32_t slack;        /* s of ssp: the fastest is at most s steps ahead; 0: 40 */
-    uint32_t backups;      /* of backup: members not waited for; 0: a tenth, at least one */
-    uint64_t epoch_steps;  /* of hsp: steps of all workers in an epoch; 0: 1000 */
-    uint32_t batch;        /* of batchtune: samples per step before tuning; 0: 32 */
+    double target_loss;   /* rewards are speeds towards it; 0: nine tenths of the loss at hand */
+    uint32_t slack;       /* s of ssp: the fastest is at most s steps ahead; 0: 40 */
+    uint32_t backups;     /* of backup: members not waited for; 0: a tenth, at least one */
+    uint64_t epoch_steps; /* of hsp: steps of all workers in an epoch; 0: 1000 */
+    uint32_t batch;       /* of batchtune: samples per step before tuning; 0: 32 */
     /* Workers choose their batches: pace does not trim them, and weighs steps, not samples. */
     bool keeps_batch;
-    double momentum;       /* of the workers' own steps, as the job has it; below 1 */
-    bool keeps_momentum;   /* workers cannot do without it: is_plain is not for them */
-    double outer_rate;     /* 0: the policy's */
-    double outer_momentum; /* 0: the policy's; < 0: none */
-    int64_t deadline_ms;   /* of pace: after the first push of a round; 0: from the speeds */
+    double momentum;             /* of the workers' own steps, as the job has it; below 1 */
+    bool keeps_momentum;         /* workers cannot do without it: is_plain is not for them */
+    double outer_rate;           /* 0: the policy's */
+    double outer_momentum;       /* 0: the policy's; < 0: none */
+    int64_t deadline_ms;         /* of pace: after the first push of a round; 0: from the speeds */
     enum sync_overlap overlap;   /* of tap, adsp, async-local and pace */
     uint32_t taus[SYNC_TAU_MAX]; /* of adacomm: each is tried for gamma, from one model; */
     uint32_t tau_count;          /* the best is tau_0; 0: local_steps is */
