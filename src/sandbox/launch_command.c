@@ -165,7 +165,11 @@ static int command_add_mounts(struct child *child, const struct sandbox_options 
     arguments_add(arguments, "--size", size, NULL);
     arguments_add(arguments, "--tmpfs", "/dev/shm", NULL);
     command_add_gpus(arguments, options);
-    if (command_add_source(child, child->host->program, "/souk", false, error) < 0)
+    char program[PATH_MAX];
+    if (host_program(child->host, program, error) < 0)
+        return -1;
+    const char *kept = arena_copy_string(arguments->arena, text_of(program));
+    if (command_add_source(child, kept, "/souk", false, error) < 0)
         return -1;
     for (size_t i = 0; i < options->mount_count; i++) {
         const struct sandbox_mount *mount = &options->mounts[i];

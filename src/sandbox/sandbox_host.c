@@ -41,19 +41,21 @@ static int host_find_bwrap(struct sandbox_host *host, struct error *error)
 
 /* The thread sanitizer's address space does not fit into a sandbox: what runs inside is the same
  * program built without it, if that lies beside this one. */
-static void prefer_plain(struct sandbox_host *host)
+static bool prefer_plain(struct sandbox_host *host)
 {
 #if defined(__SANITIZE_THREAD__)
     static const char suffix[] = ".plain";
     const size_t size = strlen(host->program);
     if (size + sizeof(suffix) > sizeof(host->program))
-        return;
+        return false;
     memcpy(host->program + size, suffix, sizeof(suffix));
-    if (access(host->program, X_OK) < 0)
-        host->program[size] = '\0';
+    if (access(host->program, X_OK) == 0)
+        return true;
+    host->program[size] = '\0';
 #else
     (void)host;
 #endif
+    return false;
 }
 
 static int host_find_program(struct sandbox_host *host, const char *program, struct error *error)
@@ -67,7 +69,7 @@ static int host_find_program(struct sandbox_host *host, const char *program, str
     if (size < 0)
         return error_set_errno(error, errno, "read \"/proc/self/exe\"");
     host->program[size] = '\0';
-    prefer_plain(host);
+    host->is_own_program = !prefer_plain(host);
     return 0;
 }
 
@@ -364,7 +366,7 @@ int sandbox_sweep_others(struct sandbox_host *host, sandbox_keep_function *is_ke
     if (!folder)
         return error_set_errno(error, errno, "open \"%s\"", host->state_dir);
     size_t count = 0;
-    int result = 0;
+    int result = host_remove_programs(host, error);
     struct dirent *entry;
     while ((entry = readdir(folder))) { // NOLINT(concurrency-mt-unsafe): the stream is not shared
         struct text name = text_of(entry->d_name);

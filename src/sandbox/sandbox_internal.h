@@ -11,10 +11,13 @@
 /* Plain data without pointers: it is handed from process to process as it stands. */
 /* Of the files in the state folder that say which sandboxes run. */
 #define NOTE_SUFFIX ".sandbox"
+/* Of copies there of a program that runs while its file is gone. */
+#define PROGRAM_SUFFIX ".program"
 
 struct sandbox_host {
     char bwrap[PATH_MAX];
     char program[PATH_MAX];
+    bool is_own_program;            /* what runs, whatever lies at that path now */
     char state_dir[PATH_MAX - 256]; /* leaves room for a note's name */
     struct cgroup_host cgroups;
     bool is_root;
@@ -25,6 +28,15 @@ struct sandbox_host {
     struct loader loader; /* for images */
     char description[512];
 };
+
+/*
+ * The file to be shown as /souk. Where another has been put in the place of the program that runs
+ * here, by an upgrade, a copy in the state folder: the processes of a lease speak one version.
+ */
+MUST_CHECK int host_program(const struct sandbox_host *host, char out_path[PATH_MAX],
+                            struct error *error);
+/* Removes such copies. Who still needs one makes it again. */
+MUST_CHECK int host_remove_programs(const struct sandbox_host *host, struct error *error);
 
 /* What sandbox_launch started: bwrap itself, and the first process of its PID namespace. */
 struct launched {

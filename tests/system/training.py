@@ -47,9 +47,9 @@ def cgroups(keeper):
 
 
 class Lender:
-    def __init__(self, market, token, folder, name, role="worker", options=(), within=()):
+    def __init__(self, market, token, folder, name, role="worker", options=(), within=(), program=PROGRAM):
         code = market.post("/v1/machines/codes", {}, token).json["code"]
-        self.command = [*within, PROGRAM, "lend", "--state-dir", str(folder), "--server", market.url,
+        self.command = [*within, program, "lend", "--state-dir", str(folder), "--server", market.url,
                         "--name", name, "--cores", "0.5", "--roles", role, "--no-watch", *options]
         self.log_path = f"{folder}.log"
         self.start({**os.environ, "SOUK_LEND_CODE": code})
