@@ -4,13 +4,16 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/sign_in.h"
+#include "exchange/message.h"
 #include "peer/gateway.h"
 #include "peer/keeper.h"
+#include "runtime/lease_message.h"
 #include "sandbox/stage.h"
 #include "server/import_fetch.h"
 #include "server/import_runner.h"
 #include "worker/worker.h"
 
+#include <commit.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,7 +111,8 @@ int main(int argc, char **argv)
     argc -= skipped;
     argv += skipped;
     if (argc > 1 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))) {
-        printf("souk %s\n", souk_program.version);
+        printf("souk %s (link %d, exchange %d%s%s)\n", souk_program.version, LEASE_MESSAGE_VERSION,
+               EXCHANGE_VERSION, SOUK_COMMIT[0] ? ", commit " : "", SOUK_COMMIT);
         return fflush(stdout) ? 1 : 0;
     }
     /* Started by the lender's daemon for each lease; nothing but the daemon tells it anything. */

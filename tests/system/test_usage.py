@@ -22,7 +22,8 @@ def commands_of(souk):
 
 
 def test_version_comes_within_ten_milliseconds(souk):
-    assert re.fullmatch(r"souk \d+\.\d+\.\d+\n", souk("--version").stdout)
+    assert re.fullmatch(r"souk \d+\.\d+\.\d+ \(link \d+, exchange \d+(, commit [0-9a-f]{12,}(-changed)?)?\)\n",
+                        souk("--version").stdout)
     spans = []
     for _ in range(20):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
