@@ -83,6 +83,9 @@ def places() -> Iterator[str]:
     if named:
         yield named
         return
+    beside = pathlib.Path(__file__).resolve().with_name(FILE_NAME)  # as on the machines that a job runs on
+    if beside.exists():
+        yield str(beside)
     program = shutil.which("souk")
     if program:
         folder = pathlib.Path(program).resolve().parent

@@ -7,6 +7,7 @@
 #include "cli/lend_install.h"
 #include "cli/lend_questions.h"
 #include "cli/output.h"
+#include "cli/sdk_files.h"
 #include "peer/cache.h"
 #include "peer/own_data.h"
 #include "peer/peer.h"
@@ -417,6 +418,7 @@ static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
     peer->data_count = wanted->data.count;
     peer->software = wanted->software.items;
     peer->software_count = wanted->software.count;
+    peer->sdk = &sdk_files;
     peer->hidden_labels = wanted->hide_labels.items;
     peer->hidden_label_count = wanted->hide_labels.count;
     peer->is_new = wanted->is_new;

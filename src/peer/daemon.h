@@ -46,9 +46,10 @@ struct daemon_options {
     size_t data_count;
     const char *const *software; /* software.h */
     size_t software_count;
-    const char *index_url; /* where packages are fetched for leases */
-    int ready_fd;          /* taken: see peer.h */
-    int stop_fd;           /* borrowed */
+    const char *sdk_folder; /* sdk.h; NULL: none */
+    const char *index_url;  /* where packages are fetched for leases */
+    int ready_fd;           /* taken: see peer.h */
+    int stop_fd;            /* borrowed */
 };
 
 /*

@@ -141,6 +141,7 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
         .data_path = data && document->role == LEASE_ROLE_WORKER ? text_of(data) : (struct text){0},
         .index_url =
             document->fetches_packages ? text_of(daemon->options->index_url) : (struct text){0},
+        .sdk_folder = text_of(daemon->options->sdk_folder ? daemon->options->sdk_folder : ""),
         .sandbox_host = buffer_text(&sandbox)};
     _Static_assert((int)SOFTWARE_MAX == (int)KEEPER_SOFTWARE_MAX, "all are told");
     setup.software_count =

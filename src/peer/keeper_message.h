@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    KEEPER_VERSION = 10,
+    KEEPER_VERSION = 11,
     KEEPER_PATH_MAX = 4096,
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,
@@ -66,6 +66,7 @@ struct keeper_setup {
     /* Folders that the lease sees at the same paths: peer/software.h. */
     struct text software[KEEPER_SOFTWARE_MAX];
     uint32_t software_count;
+    struct text sdk_folder;   /* sdk.h; empty: none */
     struct text sandbox_host; /* of sandbox_host_export */
 };
 

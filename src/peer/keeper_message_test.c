@@ -20,6 +20,7 @@ static const struct keeper_message samples[] = {
                .index_url = {"https://i", 9},
                .software = {{"/srv/tools", 10}, {"/srv/spark", 10}},
                .software_count = 2,
+               .sdk_folder = {"/s/sdk/5f", 9},
                .sandbox_host = {"findings", 8}}},
     {.type = KEEPER_MESSAGE_TAKE, .take = {KEEPER_VERSION, 5, 6}},
     {.type = KEEPER_MESSAGE_MARKET,

@@ -43,6 +43,8 @@ static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup
             0 ||
         text_copy(setup->index_url, keeper->host.index_url, sizeof(keeper->host.index_url), error) <
             0 ||
+        text_copy(setup->sdk_folder, keeper->host.sdk_folder, sizeof(keeper->host.sdk_folder),
+                  error) < 0 ||
         text_copy(setup->leases_dir, keeper->leases_dir, sizeof(keeper->leases_dir), error) < 0 ||
         sandbox_host_import(setup->sandbox_host, &keeper->host.sandboxes, error) < 0)
         return -1;

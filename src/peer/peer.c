@@ -10,6 +10,7 @@
 #include "peer/identity.h"
 #include "peer/open_network.h"
 #include "peer/peer_internal.h"
+#include "peer/sdk.h"
 #include "sandbox/folder.h"
 
 #include <errno.h>
@@ -355,6 +356,7 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
     const struct probe_options probing = peer_probe_options(options);
     struct machine_probe probe;
     struct lease_limits limits;
+    char sdk_folder[PATH_MAX] = "";
     signal(SIGPIPE, SIG_IGN);
     if (options->network == OFFER_NETWORK_OPEN && open_network_check(error) < 0)
         return error_wrap(error, "--network open");
@@ -370,7 +372,8 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
     if (!options->code)
         keep_enlisted(options, identity_enrolment(identity), &kept);
     if (read_limits(&kept, &probe, &limits, error) < 0 ||
-        open_sandboxes(options, &sandboxes, error) < 0)
+        open_sandboxes(options, &sandboxes, error) < 0 ||
+        (options->sdk && sdk_lay_out(options->sdk, options->state_dir, sdk_folder, error) < 0))
         return -1;
     if (options->code && enlist_with_code(options, identity, &probe, &limits, error) < 0)
         return -1;
@@ -402,6 +405,7 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
         .data_count = options->data_count,
         .software = options->software,
         .software_count = options->software_count,
+        .sdk_folder = sdk_folder,
         .index_url = options->index_url,
         .look_ms = options->look_ms,
         .guard = guard,

@@ -78,6 +78,9 @@ struct peer_options {
     const char *const *software;
     size_t software_count;
 
+    /* What leases of programs of one's own find, part of this program: sdk.h; NULL: nothing. */
+    const struct sdk *sdk;
+
     const char *root;    /* of the files of the kernel and the system; NULL: "" */
     const char *display; /* X11's, ":0"; NULL: none */
     int64_t return_ms;   /* how often the first server is tried while linked to another; 0: 5 min */

@@ -50,6 +50,7 @@ struct tenancy_host {
     char index_url[KEEPER_ADDRESS_MAX];  /* where packages are fetched; empty: nowhere */
     char *software[KEEPER_SOFTWARE_MAX]; /* the owner's folders that it may use */
     size_t software_count;
+    char sdk_folder[KEEPER_PATH_MAX]; /* for programs of one's own: sdk.h; empty: none */
     /* The market, which may move. */
     char server_url[IDENTITY_URL_SIZE];
     char fingerprint[IDENTITY_FINGERPRINT_SIZE]; /* empty: not pinned */

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "peer/software.h"
 #include "peer/tenancy_internal.h"
+#include "runtime/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -268,7 +269,7 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
     char root[PATH_MAX], start[PATH_MAX];
     snprintf(root, sizeof(root), "%.4000s/root", tenancy->image.folder);
     snprintf(start, sizeof(start), "%.4000s/start.json", tenancy->image.folder);
-    struct sandbox_mount mounts[5 + KEEPER_SOFTWARE_MAX] = {
+    struct sandbox_mount mounts[6 + KEEPER_SOFTWARE_MAX] = {
         {tenancy->lease_folder, "/lease", .is_writable = true},
         {tenancy->data_folder, "/data", .is_writable = false},
     };
@@ -283,6 +284,9 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
             return -1;
         mounts[mount_count++] = (struct sandbox_mount){tenancy->host->data_path, own, false};
     }
+    if (tenancy->host->sdk_folder[0] && lease_document_is_command(document))
+        mounts[mount_count++] =
+            (struct sandbox_mount){tenancy->host->sdk_folder, LAUNCH_SDK, false};
     for (size_t i = 0; i < software.count; i++)
         mounts[mount_count++] =
             (struct sandbox_mount){software.paths[i].data, software.paths[i].data, false};

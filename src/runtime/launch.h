@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The Python package and libsouk in each sandbox: "souk/sync.py", "souk/libsouk.so.0". */
+#define LAUNCH_SDK       "/.souk/sdk"
 #define LAUNCH_INTERFACE "souk0" /* the job network's device in each sandbox */
 
 enum { LAUNCH_VARIABLES_MAX = 24, LAUNCH_FILES_MAX = 12, LAUNCH_ADDRESS_SIZE = 16 };

@@ -4,11 +4,13 @@
 #include "net/packet.h"
 #include "worker/command_checkpoint.h"
 
+#include <glob.h>
 #include <inttypes.h>
+#include <souk/library.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OWN_VARIABLES = 20, NETWORK_TEXT_MAX = 128 << 10 };
+enum { OWN_VARIABLES = 22, NETWORK_TEXT_MAX = 128 << 10 };
 
 struct command_place command_place_alone(struct arena *arena, const struct work *work)
 {
@@ -47,6 +49,53 @@ static size_t add_network(struct arena *arena, const struct work *work,
         if (*end == '\n')
             *end = ',';
     return 4;
+}
+
+static const char *find_value(char *const *list, size_t count, const char *name)
+{
+    const size_t size = strlen(name);
+    for (size_t i = count; i-- > 0;)
+        if (strncmp(list[i], name, size) == 0 && list[i][size] == '=')
+            return list[i] + size + 1;
+    return "";
+}
+
+/* What PYTHONPATH names would come before packages that were installed. */
+static bool has_own_sdk(struct arena *arena, const char *virtual_env, bool has_image)
+{
+    static const char *const of_image[] = {"/usr/lib/python3*/*-packages/souk",
+                                           "/usr/local/lib/python3*/*-packages/souk"};
+    const char *patterns[] = {
+        virtual_env[0] ? arena_format(arena, "%s/lib/python3*/site-packages/souk", virtual_env)
+                       : NULL,
+        has_image ? of_image[0] : NULL, has_image ? of_image[1] : NULL};
+    bool is_there = false;
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+        glob_t found = {0};
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): no ~ and no locale in it
+        is_there |= patterns[i] && glob(patterns[i], GLOB_NOSORT, NULL, &found) == 0;
+        globfree(&found);
+    }
+    return is_there;
+}
+
+/* So that a script finds `import souk`, unless it brings its own. An image may lack what libsouk
+ * needs: there the package tries the one beside it, and then others. */
+static size_t add_sdk(struct arena *arena, const struct work *work, char **list, size_t count)
+{
+    const bool has_image = work->lease.has_image;
+    size_t added = 0;
+    if (access(LAUNCH_SDK, F_OK) < 0)
+        return 0;
+    if (!has_own_sdk(arena, find_value(list, count, "VIRTUAL_ENV"), has_image)) {
+        const char *path = find_value(list, count, "PYTHONPATH");
+        list[count + added++] =
+            arena_format(arena, "PYTHONPATH=%s%s" LAUNCH_SDK, path, path[0] ? ":" : "");
+    }
+    if (!has_image)
+        list[count + added++] =
+            arena_format(arena, "SOUK_LIBRARY=" LAUNCH_SDK "/souk/libsouk.so.%d", SOUK_ABI_VERSION);
+    return added;
 }
 
 /* What stands later counts: programs differ in which of two they take, so there is one. */
@@ -106,6 +155,7 @@ char **command_environment(struct arena *arena, const struct work *work,
     list[count++] = arena_format(arena, "SKYPILOT_NODE_RANK=%" PRIu64, place->rank);
     list[count++] = arena_format(arena, "SKYPILOT_NUM_NODES=%" PRIu64, place->world);
     count += add_network(arena, work, place, list + count);
+    count += add_sdk(arena, work, list, count);
     for (size_t i = 0; launch && i < launch->variable_count; i++)
         list[count++] = launch->variables[i];
     list[count++] = arena_format(arena, "HOME=%s", work->work_folder);

@@ -1,4 +1,4 @@
-"""souk.torch beside torch's own DistributedDataParallel: ranks are processes here, over loopback.
+"""souk.torch beside torch's own DistributedDataParallel: ranks are processes here, over loopback; and on lent machines.
 
 Needs Debian's python3-torch: `make test-frameworks` says so when it is not there.
 """
@@ -13,6 +13,10 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "system"))
+
+from ranks import Place  # noqa: E402
+
 BUILT = pathlib.Path(os.environ.get("SOUK_PROGRAM", ROOT / "build" / "release" / "souk")).resolve().parent
 LIMIT_S = 600
 
@@ -59,3 +63,17 @@ def test_bsp_is_one_process_with_the_whole_batch(train):
     by_souk, alone = train("bsp", 50), train("alone", 50)
     assert len(set(by_souk)) == 1, by_souk
     assert by_souk[0] == pytest.approx(alone[0], rel=1e-3, abs=1e-3)
+
+
+def test_ranks_on_lent_machines_train_with_nothing_brought(tmp_path):
+    place = Place(tmp_path, ("first", "second", "third"))
+    try:
+        done = place.run((HERE / "souk_torch_train.py").read_text(),
+                         {"runtime": "torch", "num_nodes": 3, "run": "exec /usr/bin/python3 script.py adsp 600 none",
+                          "resources": {"cpus": 0.3, "memory": 0.8, "labels": ["python3-torch"]}})
+        said = [place.log(rank) for rank in range(3)]
+        assert done.returncode == 0, (done.out, done.err, said)
+        told = [re.search(r"before (\S+) after (\S+) weights (\S+)", text).groups() for text in said]
+        assert len(set(told)) == 1 and float(told[0][1]) < 0.3 * float(told[0][0]), said
+    finally:
+        place.stop()
