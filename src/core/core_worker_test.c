@@ -410,6 +410,54 @@ TEST(a_gathered_job_is_done_when_its_rank_0_is_whoever_is_missing)
     market_done(&market);
 }
 
+/* Three ranks, the second of them on a machine that was not heard when rank 0 ended well. */
+static const struct job *end_with_a_silent_rank(struct market *market)
+{
+    market_init_demo(market);
+    struct command command = market_job(market);
+    command.submit_job.takes_more_cores = false;
+    command.submit_job.server = (struct resources){0};
+    command.submit_job.is_gathered = true;
+    const struct job *job = core_job(market->core, market_do(market, &command));
+    run_all(market, job);
+    market_do(market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
+                                        .machine_silent = {job->workers[1]->machine}});
+    market_end_lease(market, job->workers[2], LEASE_OUTCOME_SUCCEEDED, "");
+    market_end_lease(market, job->workers[0], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(job->state, JOB_STATE_STOPPING);
+    assert_true(lease_is_open(job->workers[1]));
+    return job;
+}
+
+TEST(what_a_silent_rank_left_is_waited_for_when_its_job_ends_well)
+{
+    struct market market;
+    const struct job *job = end_with_a_silent_rank(&market);
+    const uint64_t machine = job->workers[1]->machine;
+    market_pass_time(&market, 29000);
+    assert_int_equal(job->state, JOB_STATE_STOPPING);
+    market_connect(&market, machine);
+    assert_true(job->workers[1]->stop_wanted_ms > 0);
+    market_end_lease(&market, job->workers[1], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(job->state, JOB_STATE_SUCCEEDED);
+    assert_string_equal(job->reason, "");
+    market_done(&market);
+}
+
+TEST(that_what_a_rank_left_is_lost_is_said)
+{
+    struct market market;
+    const struct job *job = end_with_a_silent_rank(&market);
+    char lost[128];
+    snprintf(lost, sizeof(lost), "the files of rank 1 and the end of its log are lost with %s",
+             core_machine(market.core, job->workers[1]->machine)->name);
+    market_pass_time(&market, 30000);
+    assert_int_equal(job->state, JOB_STATE_SUCCEEDED);
+    assert_int_equal(job->workers[1]->outcome, LEASE_OUTCOME_LOST);
+    assert_string_equal(job->reason, lost);
+    market_done(&market);
+}
+
 /* One rank of an own program on the only machine there is. */
 static const struct job *submit_own_program(struct market *market, bool replaces_lost)
 {
@@ -628,6 +676,8 @@ int main(void)
         cmocka_unit_test(nobody_succeeds_where_the_job_did_not_ask_or_the_time_is_up),
         cmocka_unit_test(a_worker_that_is_not_heard_is_named_until_it_is),
         cmocka_unit_test(a_gathered_job_is_done_when_its_rank_0_is_whoever_is_missing),
+        cmocka_unit_test(what_a_silent_rank_left_is_waited_for_when_its_job_ends_well),
+        cmocka_unit_test(that_what_a_rank_left_is_lost_is_said),
         cmocka_unit_test(an_own_program_whose_only_machine_is_lost_waits_for_another),
         cmocka_unit_test(an_own_program_waits_for_a_machine_no_longer_than_it_may_run),
         cmocka_unit_test(an_elastic_job_grows_while_nobody_waits),

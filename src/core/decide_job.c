@@ -69,6 +69,28 @@ static bool can_succeed(const struct job *job)
     return false;
 }
 
+/* A job of programs that ended well may have done so without what some rank left. */
+static void say_what_is_lost(const struct core *core, const struct job *job,
+                             char reason[JOB_REASON_SIZE])
+{
+    const struct lease *first = NULL;
+    size_t lost = 0;
+    for (size_t i = 0; i < job->worker_count && !job_has_server(job); i++)
+        if (job->workers[i]->outcome == LEASE_OUTCOME_LOST) {
+            first = first ? first : job->workers[i];
+            lost++;
+        }
+    if (!first)
+        return;
+    char others[32] = "";
+    if (lost > 1)
+        snprintf(others, sizeof(others), ", and of %zu others", lost - 1);
+    const size_t size = strlen(reason);
+    snprintf(reason + size, JOB_REASON_SIZE - size,
+             "%sthe files of rank %" PRIu64 " and the end of its log are lost with %.64s%s",
+             size > 0 ? "; " : "", first->rank, core_machine(core, first->machine)->name, others);
+}
+
 void decision_finish_job(struct decision *decision, const struct job *job, enum job_state outcome,
                          const char *reason)
 {
@@ -83,6 +105,8 @@ void decision_finish_job(struct decision *decision, const struct job *job, enum 
         while (!text_is_utf8(whole)) /* a cut character at the end */
             final_reason[--whole.size] = '\0';
     }
+    if (outcome == JOB_STATE_SUCCEEDED)
+        say_what_is_lost(decision->core, job, final_reason);
     const int64_t held_micro = core_held_micro(decision->core, job->id);
     if (held_micro > 0) {
         struct ledger_plan plan;
@@ -139,7 +163,7 @@ void decision_settle_job(struct decision *decision, const struct job *job)
             return;
         }
         begin_stop(decision, job, outcome, reason, STOP_ALL);
-    } else if (job_has_server(job) && !lease_is_open(job_lead(job))) {
+    } else if (!job_has_server(job) || !lease_is_open(job_lead(job))) {
         decision_want_all_stopped(decision, job, job->reason[0] ? job->reason : "the job is done");
     }
     if (job_all_leases_ended(job)) {

@@ -3,6 +3,7 @@
 covers worker/command_environment.c, worker/command_files.c, worker/launcher_main.c, worker/crew.c, worker/crew_lead.c, worker/crew_follow.c, worker/line_link.c, worker/script.c, worker/script_group.c
 """
 import os
+import signal
 
 import pytest
 
@@ -156,6 +157,47 @@ def test_a_lost_rank_is_named_and_all_start_anew_with_its_successor(place):
     assert process.returncode == 0, (out, err, [place.log(rank) for rank in range(3)])
     assert f"souk: rank 2 on {lost['machine_name']}: not heard for 6 s\n" in place.log(0)
     assert place.log(0).count("met 0@10.77.0.1 1@10.77.0.2 2@10.77.0.3") == 2
+
+
+def end_while_unheard(place):
+    """A job of two ranks, the second of which ends well while the daemon of its machine is away. Returns both names."""
+    script = TORCH + """
+time.sleep(15)  # longer than the market takes to notice that a machine is silent
+with open(env["SOUK_OUTPUT_DIR"] + "/o.txt", "w") as file:
+    print(rank, file=file)
+print("done", flush=True)
+"""
+    process = place.start(script, {"runtime": "torch", "num_nodes": 2, "restart": "rank"})
+    wait_for("the first round", lambda: place.market.get("/v1/jobs", place.token).json["items"] and all(
+        "restart 0\n" in place.log(rank) for rank in range(2)))
+    name = next(lease["machine_name"] for lease in place.job()["leases"] if lease["rank"] == 1)
+    place.lenders[name].stop(signal.SIGKILL)
+    wait_for("rank 0's end", lambda: place.job()["state"] != "running")
+    return process, name
+
+
+def files_of(place):
+    return [item["name"] for item in place.market.get(f"/v1/jobs/{place.job()['id']}/artifacts", place.token).json["items"]]
+
+
+def test_what_a_rank_left_is_waited_for_while_its_machine_is_not_heard(place):
+    place.settings({"lost_ms": 120000})
+    process, name = end_while_unheard(place)
+    assert place.job()["state"] == "stopping", place.job()
+    place.lenders[name].start()
+    out, err = process.communicate(timeout=HUNG_S)
+    assert process.returncode == 0, (out, err, place.job())
+    assert sorted(files_of(place)) == ["rank0-o.txt", "rank1-o.txt"]
+    assert place.job()["reason"] == "" and place.log(1).endswith("done\n"), (place.job(), place.log(1))
+
+
+def test_that_what_a_rank_left_is_lost_is_said(place):
+    place.settings({"lost_ms": 25000})
+    process, name = end_while_unheard(place)
+    out, err = process.communicate(timeout=HUNG_S)
+    assert process.returncode == 0, (out, err, place.job())
+    assert files_of(place) == ["rank0-o.txt"]
+    assert place.job()["reason"] == f"the files of rank 1 and the end of its log are lost with {name}"
 
 
 def test_a_lost_rank_0_is_waited_for_and_the_rounds_count_on(place):
