@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 
 enum { BAR_WIDTH = 30, SHARE_WIDTH = 10, WIDTH_MIN = 40, WIDTH_MAX = 400, BLOCK_SIZE_MAX = 65536 };
+enum { AWAY_SHOWN_MS = 3000 }; /* a stream that breaks is soon made again */
 
 #define GREEN "\033[32m"
 #define RED   "\033[31m"
@@ -198,9 +199,18 @@ static double fraction(const struct progress_view *view)
     return fmin((double)view->elapsed_ms / (double)expected_ms, 0.99);
 }
 
+/* "": the market answers, or was not missed for long. */
+static const char *away_words(const struct progress_view *view, char out[64])
+{
+    out[0] = '\0';
+    if (view->away_ms >= AWAY_SHOWN_MS)
+        snprintf(out, 64, "the market does not answer for %" PRId64 " s", view->away_ms / 1000);
+    return out;
+}
+
 static void draw_head(struct progress *progress, const struct progress_view *view)
 {
-    char elapsed[UNITS_TEXT_SIZE];
+    char elapsed[UNITS_TEXT_SIZE], away[64];
     struct line line = begin_line(progress);
     put_color(&line, BOLD);
     put(&line, view->name);
@@ -214,6 +224,10 @@ static void draw_head(struct progress *progress, const struct progress_view *vie
     if (view->reason[0] && strcmp(view->state, "running") != 0) {
         put_color(&line, DIM);
         put_words(&line, view->reason);
+    }
+    if (away_words(view, away)[0]) {
+        put_color(&line, RED);
+        put_words(&line, away);
     }
     end_line(&line);
 }
@@ -272,7 +286,9 @@ static void draw_lender(struct progress *progress, const struct progress_view *v
         put_color(&line, DIM);
     put_format(&line, "  %-*.*s  ", name_width, name_width, lender->name);
     if (lender->is_server) {
-        put(&line, lender->is_gone ? "parameter server, gone" : "parameter server");
+        put(&line, lender->is_gone     ? "parameter server, gone"
+                   : lender->is_silent ? "parameter server, not heard"
+                                       : "parameter server");
         end_line(&line);
         return;
     }
@@ -281,8 +297,8 @@ static void draw_lender(struct progress *progress, const struct progress_view *v
         put_bar(&line, share, SHARE_WIDTH);
         put_format(&line, " %3.0f %% ", 100.0 * share);
     }
-    if (lender->is_gone)
-        put_if_fits(&line, "%16s", "gone");
+    if (lender->is_gone || lender->is_silent)
+        put_if_fits(&line, "%16s", lender->is_gone ? "gone" : "not heard");
     else if (lender->steps_per_second > 0.0)
         put_if_fits(&line, "%8.1f steps/s", lender->steps_per_second);
     else
@@ -290,6 +306,8 @@ static void draw_lender(struct progress *progress, const struct progress_view *v
     put_if_fits(&line, " %8" PRIu64 " steps", lender->steps);
     if (!view->is_local)
         put_if_fits(&line, " %5" PRIu64 " commits", lender->commits);
+    if (lender->after[0])
+        put_if_fits(&line, "  for %s", lender->after);
     end_line(&line);
 }
 
@@ -313,10 +331,26 @@ static void draw_block(struct progress *progress, const struct progress_view *vi
     fflush(progress->options.file);
 }
 
+static void print_lender(FILE *file, const struct progress_view *view,
+                         const struct progress_lender *lender)
+{
+    if (lender->is_server || lender->has_successor)
+        return;
+    if (lender->after[0])
+        fprintf(file, " %s=\"for %s\"", lender->name, lender->after);
+    if (lender->is_gone)
+        fprintf(file, " %s=gone", lender->name);
+    else if (lender->is_silent)
+        fprintf(file, " %s=\"not heard\"", lender->name);
+    else if (lender->steps_per_second > 0.0)
+        fprintf(file, " %s=%.1f/s,%.0f%%", lender->name, lender->steps_per_second,
+                100.0 * progress_share(view, lender));
+}
+
 static void print_line(struct progress *progress, const struct progress_view *view)
 {
     FILE *file = progress->options.file;
-    char elapsed[UNITS_TEXT_SIZE], spent[UNITS_TEXT_SIZE];
+    char elapsed[UNITS_TEXT_SIZE], spent[UNITS_TEXT_SIZE], away[64];
     fprintf(file, "%s %s", view->name, view->state);
     if (view->elapsed_ms > 0)
         fprintf(file, " %s", units_format_duration(view->elapsed_ms, elapsed));
@@ -329,18 +363,12 @@ static void print_line(struct progress *progress, const struct progress_view *vi
     else
         fprintf(file, " spent=\"%s\"",
                 units_format_amount(view->spent_micro, progress->options.unit, spent));
-    for (uint32_t i = 0; i < view->lender_count; i++) {
-        const struct progress_lender *lender = &view->lenders[i];
-        if (lender->is_server)
-            continue;
-        if (lender->is_gone)
-            fprintf(file, " %s=gone", lender->name);
-        else if (lender->steps_per_second > 0.0)
-            fprintf(file, " %s=%.1f/s,%.0f%%", lender->name, lender->steps_per_second,
-                    100.0 * progress_share(view, lender));
-    }
+    for (uint32_t i = 0; i < view->lender_count; i++)
+        print_lender(file, view, &view->lenders[i]);
     if (view->reason[0] && strcmp(view->state, "running") != 0)
         fprintf(file, " (%s)", view->reason);
+    if (away_words(view, away)[0])
+        fprintf(file, " (%s)", away);
     fputc('\n', file);
     fflush(file);
     progress->drawn_ns = clock_monotonic_ns(progress->options.clock);

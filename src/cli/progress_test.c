@@ -1,4 +1,5 @@
 #include "cli/progress.h"
+#include "client/follow.h"
 #include "testing/testing.h"
 
 #include <math.h>
@@ -158,6 +159,65 @@ TEST(a_lender_that_is_gone_has_no_speed)
     end(&drawing);
 }
 
+/* As the market tells of a lease of rank 1. */
+static struct api_lease lease_of(uint64_t id, struct text machine, struct text outcome)
+{
+    return (struct api_lease){.id = id,
+                              .machine_name = machine,
+                              .role = TEXT("worker"),
+                              .rank = 1,
+                              .state = outcome.size ? TEXT("ended") : TEXT("running"),
+                              .outcome = outcome};
+}
+
+TEST(a_machine_that_is_not_heard_is_not_gone_and_its_successor_is_named)
+{
+    struct drawing drawing;
+    begin(&drawing, false, false);
+    struct progress_view view = example();
+    struct api_lease leases[] = {lease_of(7, TEXT("wren"), (struct text){0}),
+                                 lease_of(9, TEXT("owl"), (struct text){0})};
+    struct api_job job = api_job_unknown();
+    job.state = TEXT("running");
+    job.leases = (struct json_array){.items = leases, .count = 1};
+    leases[0].is_unreachable = true;
+    follow_view_set(&view, &job, 1);
+    progress_end(drawing.progress, &view);
+    assert_non_null(strstr(drawn(&drawing), " wren=\"not heard\""));
+    leases[0].is_unreachable = false; /* it is heard again */
+    follow_view_set(&view, &job, 1);
+    size_t before = drawing.size;
+    progress_end(drawing.progress, &view);
+    assert_null(strstr(drawn(&drawing) + before, "wren"));
+    leases[0].outcome = TEXT("lost");
+    follow_view_set(&view, &job, 1);
+    progress_end(drawing.progress, &view);
+    assert_non_null(strstr(drawn(&drawing) + before, " wren=gone"));
+    before = drawing.size;
+    job.leases.count = 2;
+    follow_view_set(&view, &job, 1);
+    progress_end(drawing.progress, &view);
+    assert_non_null(strstr(drawn(&drawing) + before, " owl=\"for wren\""));
+    assert_null(strstr(drawn(&drawing) + before, "gone"));
+    end(&drawing);
+}
+
+TEST(a_market_that_does_not_answer_is_told_of)
+{
+    for (int is_terminal = 0; is_terminal < 2; is_terminal++) {
+        struct drawing drawing;
+        begin(&drawing, is_terminal, false);
+        struct progress_view view = example();
+        view.away_ms = 1000;
+        progress_draw(drawing.progress, &view);
+        assert_null(strstr(drawn(&drawing), "answer"));
+        view.away_ms = 46300;
+        progress_end(drawing.progress, &view);
+        assert_non_null(strstr(drawn(&drawing), "the market does not answer for 46 s"));
+        end(&drawing);
+    }
+}
+
 TEST(with_a_target_the_least_time_is_what_the_bar_follows)
 {
     struct drawing drawing;
@@ -224,6 +284,8 @@ int main(void)
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
         cmocka_unit_test(on_a_narrow_terminal_whole_fields_go_and_no_word_is_cut),
         cmocka_unit_test(a_lender_that_is_gone_has_no_speed),
+        cmocka_unit_test(a_machine_that_is_not_heard_is_not_gone_and_its_successor_is_named),
+        cmocka_unit_test(a_market_that_does_not_answer_is_told_of),
         cmocka_unit_test(with_a_target_the_least_time_is_what_the_bar_follows),
         cmocka_unit_test(elsewhere_a_line_comes_now_and_then_and_at_changes),
         cmocka_unit_test(unknown_figures_are_left_out_and_quiet_draws_nothing),

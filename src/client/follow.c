@@ -63,13 +63,33 @@ static void set_lender(struct progress_view *view, const struct api_lease *lease
     }
     copy_words(lender->name, sizeof(lender->name), lease->machine_name);
     lender->is_server = text_equal(lease->role, TEXT("server"));
-    lender->is_gone = lease->is_unreachable || text_equal(lease->outcome, TEXT("failed")) ||
-                      text_equal(lease->outcome, TEXT("lost"));
+    lender->rank = lease->rank;
+    lender->is_silent = lease->is_unreachable;
+    lender->is_gone = text_equal(lease->outcome, TEXT("failed")) ||
+                      text_equal(lease->outcome, TEXT("lost")) ||
+                      text_equal(lease->outcome, TEXT("reclaimed"));
     lender->steps = lease->steps > lender->steps ? lease->steps : lender->steps;
     lender->samples = lease->samples > lender->samples ? lease->samples : lender->samples;
     lender->commits = lease->commits > lender->commits ? lease->commits : lender->commits;
     if (lease->steps_per_second > 0.0)
         lender->steps_per_second = lease->steps_per_second;
+}
+
+/* Of a rank's leases the next one is who took its place. */
+static void set_successors(struct progress_view *view)
+{
+    for (uint32_t i = 0; i < view->lender_count; i++) {
+        struct progress_lender *lender = &view->lenders[i], *next = NULL;
+        for (uint32_t k = 0; k < view->lender_count && lender->is_gone; k++) {
+            struct progress_lender *other = &view->lenders[k];
+            if (other->is_server == lender->is_server && other->rank == lender->rank &&
+                other->lease > lender->lease && (!next || other->lease < next->lease))
+                next = other;
+        }
+        lender->has_successor = next != NULL;
+        if (next)
+            memcpy(next->after, lender->name, sizeof(next->after));
+    }
 }
 
 static void set_expectations(struct progress_view *view, struct text spec_json)
@@ -104,6 +124,7 @@ void follow_view_set(struct progress_view *view, const struct api_job *job, int6
     const struct api_lease *leases = job->leases.items;
     for (size_t i = 0; i < job->leases.count; i++)
         set_lender(view, &leases[i]);
+    set_successors(view);
 }
 
 /* ---- Asking the job itself --------------------------------------------------------------------
@@ -331,6 +352,9 @@ static void on_draw(void *context)
     struct follow *follow = context;
     if (follow->job.started_ms && !follow->job.ended_ms)
         follow->view.elapsed_ms = clock_utc_ms(&clock_system) - follow->job.started_ms;
+    const int64_t now_ns = clock_monotonic_ns(&clock_system);
+    follow->view.away_ms =
+        follow->away_since_ns > 0 ? (now_ns - follow->away_since_ns) / 1000000 : 0;
     if (follow->options->on_view)
         follow->options->on_view(follow->options->view_context, &follow->view, false);
     loop_timer_start(follow->draw_timer, DRAW_MS);

@@ -12,7 +12,11 @@ struct progress_lender {
     uint64_t lease;
     char name[PROGRESS_NAME_SIZE];
     bool is_server; /* the parameter server: trains nothing, shown without a share */
-    bool is_gone;   /* lost, failed or unreachable */
+    uint64_t rank;
+    bool is_silent;                 /* not heard: it may still run */
+    bool is_gone;                   /* lost, failed, or taken back */
+    bool has_successor;             /* then that one is shown in its place */
+    char after[PROGRESS_NAME_SIZE]; /* whose successor it is; "": nobody's */
     uint64_t steps;
     uint64_t samples;
     uint64_t commits;
@@ -33,6 +37,7 @@ struct progress_view {
     bool is_number;         /* told: then the accuracy is R^2 */
     bool is_local;          /* trains here: nothing is spent */
     double done;            /* of a local one: the share of its epochs */
+    int64_t away_ms;        /* the market has not answered for so long */
     int64_t spent_micro;
     int64_t held_micro;
     struct progress_lender lenders[PROGRESS_LENDERS_MAX];
