@@ -82,8 +82,16 @@ static int launch(struct arena *arena, const char *host, struct text command, in
     return 0;
 }
 
+/* A launcher of mpirun's is left waiting when that is done: the round ends then, and with it all
+ * that was launched. Nobody is there to be told. */
+static bool is_left_behind(pid_t caller, const struct error *why)
+{
+    return why->code == ERROR_UNAVAILABLE && getppid() != caller;
+}
+
 int rank_launch_main(int argc, char **argv)
 {
+    const pid_t caller = getppid();
     AUTO(arena) struct arena *arena = arena_new(0);
     struct buffer command AUTO_BUFFER;
     struct error error;
@@ -96,7 +104,8 @@ int rank_launch_main(int argc, char **argv)
     else if (buffer_check(&command, &error) == 0 &&
              launch(arena, argv[1], buffer_text(&command), &status, &error) == 0)
         return status;
-    log_event(LOG_ERROR, "launch_failed", "host=%s error=\"%s\"", argc > 1 ? argv[1] : "",
-              error.message);
+    if (!is_left_behind(caller, &error))
+        log_event(LOG_ERROR, "launch_failed", "host=%s error=\"%s\"", argc > 1 ? argv[1] : "",
+                  error.message);
     return error_exit_code(error.code);
 }

@@ -198,6 +198,8 @@ def test_that_what_a_rank_left_is_lost_is_said(place):
     assert process.returncode == 0, (out, err, place.job())
     assert files_of(place) == ["rank0-o.txt"]
     assert place.job()["reason"] == f"the files of rank 1 and the end of its log are lost with {name}"
+    place.lenders[name].start()  # it keeps nothing of what nobody takes any more
+    wait_for("its keeper's end", lambda: not place.lenders[name].keepers())
 
 
 def test_a_lost_rank_0_is_waited_for_and_the_rounds_count_on(place):
@@ -235,6 +237,15 @@ def test_rank_0_of_mpi_launches_on_the_others_and_nobody_else_does(place):
     assert said[0].startswith("10.77.0.1 slots=1\n10.77.0.2 slots=1\n") and said[0].endswith("status 5\n"), said
     assert 'souk: a launcher asks for "10.77.0.9", which is no rank here\n' in said[0], said
     assert said[0].count("launch_failed") == 3, said
+
+
+def test_a_launcher_whose_caller_is_done_has_nothing_to_say(place):
+    """As mpirun leaves its own: they wait for daemons that end a moment after it."""
+    run = "setsid $OMPI_MCA_plm_rsh_agent 10.77.0.2 'echo begun; exec sleep 600' & sleep 3; echo done"
+    done = place.run("", {"runtime": "mpi", "num_nodes": 2, "run": run})
+    said = [place.log(rank) for rank in range(2)]
+    assert done.returncode == 0, (done.err, said)
+    assert said == ["done\n", "begun\n"]
 
 
 def test_an_elastic_job_goes_on_with_those_that_are_left(place):
