@@ -121,7 +121,7 @@ struct souk_event {
     int32_t is_server; /* of a metric: the parameter server's */
     uint64_t lease;    /* 0: of the job itself */
     int64_t at_ms;     /* UTC; of a metric */
-    const char *rank;  /* of a log: "0", "server"; else "" */
+    const char *rank;  /* of a log or metric: "0", "server", "server-1", "replica"; else "" */
     const char *text;  /* of a log: what it wrote, as UTF-8; of a state: its name */
     size_t text_size;
     const char *reason; /* of a state; else "" */

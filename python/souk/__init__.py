@@ -6,6 +6,7 @@ from .errors import (Conflict, Corrupt, Exhausted, Invalid, JobFailed, NotFound,
 from .library import library_version
 from .task import Task
 
+__version__ = "0.1.0"  # as pyproject.toml's
 __all__ = ["AsyncClient", "Client", "Conflict", "Corrupt", "Event", "Exhausted", "Invalid", "JobFailed",
            "NotFound", "Refused", "SoukError", "Stopped", "Task", "TimedOut", "Unavailable",
-           "library_version", "validate"]
+           "__version__", "library_version", "validate"]

@@ -29,10 +29,11 @@ class Event:
 
     kind: str  # "state", "log", "metric"
     lease: int
-    rank: str  # of a log: "0", "server"
+    rank: int | None  # of a log or metric: the worker's; None: it is the job's, or a parameter server's
+    source: str  # of a log or metric: "0", "server", "server-1", "replica"
     text: str  # of a log: what was written; of a state: its name
     reason: str  # of a state
-    at_ms: int
+    at_ms: int  # of a metric, UTC; else 0
     is_server: bool  # of a metric: the parameter server's
     steps: int
     samples: int
@@ -142,9 +143,10 @@ class Follow:
 
 def _read_event(raw: library.RawEvent) -> Event:
     text = ctypes.string_at(raw.text, raw.text_size) if raw.text_size else b""
-    return Event(kind=_KIND_NAMES[raw.kind], lease=raw.lease, rank=raw.rank.decode(), text=text.decode(errors="replace"),
-                 reason=raw.reason.decode(errors="replace"), at_ms=raw.at_ms, is_server=bool(raw.is_server),
-                 steps=raw.steps, samples=raw.samples, commits=raw.commits, loss=raw.loss,
+    source = raw.rank.decode()
+    return Event(kind=_KIND_NAMES[raw.kind], lease=raw.lease, rank=int(source) if source.isdecimal() else None,
+                 source=source, text=text.decode(errors="replace"), reason=raw.reason.decode(errors="replace"),
+                 at_ms=raw.at_ms, is_server=bool(raw.is_server), steps=raw.steps, samples=raw.samples, commits=raw.commits, loss=raw.loss,
                  test_accuracy=raw.test_accuracy, steps_per_second=raw.steps_per_second)
 
 

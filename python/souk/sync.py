@@ -135,7 +135,12 @@ class Training:
         items = (_Buffer * len(buffers))(*(_Buffer(address, count) for address, count in buffers))
         training = _Training(ctypes.sizeof(_Training), sync.encode(), compress.encode(), items, len(buffers),
                              int(1000 * check_period), local_steps, slack, momentum, int(reports_loss))
-        _check(_library().souk_sync_train(_engine(), ctypes.byref(training)))
+        try:
+            _check(_library().souk_sync_train(_engine(), ctypes.byref(training)))
+        except SoukError as error:
+            if not reports_loss and "needs the loss of each step" in str(error):
+                raise SoukError(f"{error}: say reports_loss=True, and with souk.torch step(loss=loss)") from None
+            raise
 
     def count(self, samples: int = 1, loss: float = 0.0) -> bool:
         """A step was made; whether exchange() is to follow."""

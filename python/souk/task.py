@@ -15,21 +15,19 @@ class Task:
     """A job as in a job file (docs/job-file.md), and once it runs the job itself."""
 
     def __init__(self, fields: Mapping[str, Any] | str, *, name: str = "job") -> None:
-        """`fields` are those of a job file, or its text; `name` is what messages call it."""
+        """`fields` are those of a job file, or its text; `name` is what messages call it. Raises Invalid."""
         self.source = fields if isinstance(fields, str) else json.dumps(fields)
         self.source_name = name
         self.id: int | None = None
         self.client: Client | None = None
+        validate(self)
 
     @classmethod
     def from_yaml(cls, source: str | os.PathLike[str]) -> Task:
         """From a path, or from text of more than one line; raises Invalid with line and column."""
         if isinstance(source, str) and "\n" in source:
-            task = cls(source)
-        else:
-            task = cls(pathlib.Path(source).read_text(encoding="utf-8"), name=os.fspath(source))
-        validate(task)
-        return task
+            return cls(source)
+        return cls(pathlib.Path(source).read_text(encoding="utf-8"), name=os.fspath(source))
 
     def to_yaml(self) -> str:
         """Every field it has, as a job file."""

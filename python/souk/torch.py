@@ -14,6 +14,7 @@ says so. finish() leaves the same model on all ranks.
 # mypy: disable-error-code="import-not-found,import-untyped,misc,no-any-return,unused-ignore"
 from __future__ import annotations
 
+import warnings
 from typing import Any, Callable, Mapping
 
 import torch
@@ -78,6 +79,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self._parameters:
             raise ValueError("the model has no parameters to train")
+        self._reports_loss = bool(settings.get("reports_loss"))
         self._mirror: torch.Tensor | None = None
         if all(_is_own_memory(parameter) for parameter in self._parameters):
             self._places = [parameter.data_ptr() for parameter in self._parameters]
@@ -121,9 +123,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:  # type: ignore[override]
         """The optimizer's own step, then an exchange if one is due."""
+        if self._reports_loss and loss is None and closure is None:
+            raise ValueError("with reports_loss=True give each step its loss: step(loss=loss)")
         result = self.optimizer.step(closure) if closure else self.optimizer.step()
         told = result if loss is None and closure else loss
         if self._training is None:
+            warnings.warn("step() after finish() trains this rank's own model, which the others do not get", RuntimeWarning,
+                          stacklevel=2)
             return result
         if self._training.count(self.batch_size, float(told) if told is not None else 0.0):
             self._exchange()

@@ -30,6 +30,7 @@ struct queued {
 
 struct told {
     uint64_t next_offset;
+    char rank[RANK_SIZE]; /* empty until the job's leases were read */
 };
 
 struct souk_follow {
@@ -158,6 +159,41 @@ static void on_log(void *context, const struct api_event *event)
     }
 }
 
+static void rank_of(const struct api_lease *lease, char out[RANK_SIZE])
+{
+    if (!text_is(lease->role, "server"))
+        snprintf(out, RANK_SIZE, "%" PRIu64, lease->rank);
+    else if (lease->is_replica)
+        snprintf(out, RANK_SIZE, "replica");
+    else if (lease->rank > 0)
+        snprintf(out, RANK_SIZE, "server-%" PRIu64, lease->rank);
+    else
+        snprintf(out, RANK_SIZE, "server");
+}
+
+static void note_ranks(struct souk_follow *follow, const struct api_job *job)
+{
+    const struct api_lease *leases = job->leases.items;
+    for (size_t i = 0; i < job->leases.count; i++)
+        rank_of(&leases[i], find_told(follow, leases[i].id)->rank);
+}
+
+/* Metrics may come before the job is read anew. */
+static const char *find_rank(struct souk_follow *follow, uint64_t lease)
+{
+    struct told *told = find_told(follow, lease);
+    if (told->rank[0])
+        return told->rank;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct api_job job = {0};
+    struct client_answer answer = {&api_job_schema, &job, {0}};
+    struct error ignored; /* the next metric asks again */
+    const char *path = arena_format(arena, "/v1/jobs/%" PRIu64, follow->job);
+    if (client_get(follow->client, arena, path, &answer, &ignored) == 0)
+        note_ranks(follow, &job);
+    return told->rank;
+}
+
 static void on_metric(void *context, const struct api_event *event)
 {
     struct queued *queued = memory_zeroed(1, sizeof(*queued));
@@ -171,19 +207,8 @@ static void on_metric(void *context, const struct api_event *event)
                                         .loss = event->loss,
                                         .test_accuracy = event->test_accuracy,
                                         .steps_per_second = event->steps_per_second};
+    snprintf(queued->rank, sizeof(queued->rank), "%s", find_rank(context, event->lease));
     push_take(context, queued);
-}
-
-static void rank_of(const struct api_lease *lease, char out[RANK_SIZE])
-{
-    if (!text_is(lease->role, "server"))
-        snprintf(out, RANK_SIZE, "%" PRIu64, lease->rank);
-    else if (lease->is_replica)
-        snprintf(out, RANK_SIZE, "replica");
-    else if (lease->rank > 0)
-        snprintf(out, RANK_SIZE, "server-%" PRIu64, lease->rank);
-    else
-        snprintf(out, RANK_SIZE, "server");
 }
 
 /* One that fails keeps none of the others back. */
@@ -207,6 +232,7 @@ static void on_job(void *context, const struct api_job *job)
     const char *now =
         arena_format(arena, "%.*s\n%.*s", TEXT_ARGS(job->state), TEXT_ARGS(job->reason));
     struct error ignored; /* as in on_log */
+    note_ranks(follow, job);
     if (follow->kinds & SOUK_EVENT_LOG)
         (void)fill_all(follow, job, &ignored);
     if (follow->state && !strcmp(follow->state, now))

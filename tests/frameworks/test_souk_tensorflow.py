@@ -1,4 +1,4 @@
-"""souk.tensorflow beside one process that trains alone: ranks are processes here, over loopback.
+"""souk.tensorflow beside one process that trains alone: ranks are processes here, over loopback; and on lent machines.
 
 TensorFlow comes from PyPI into a venv (tests/frameworks/venv).
 """
@@ -6,12 +6,17 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import zlib
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "system"))
+
+from ranks import Place  # noqa: E402
+
 BUILT = pathlib.Path(os.environ.get("SOUK_PROGRAM", ROOT / "build" / "release" / "souk")).resolve().parent
 LIMIT_S = 900
 
@@ -77,3 +82,24 @@ def test_mistakes_are_told_and_any_model_is_trained(start):
     process = start(0, 1, HERE / "souk_tensorflow_check.py")
     said = process.communicate(timeout=LIMIT_S)[0]
     assert process.returncode == 0, said
+
+
+def test_ranks_on_lent_machines_train_with_nothing_brought(python, tmp_path):
+    venv = pathlib.Path(python).parent.parent
+
+    class Lending(Place):
+        def lender_of(self, name):
+            return {"options": ("--network", "job", "--software", f"tensorflow={venv}")}
+
+    place = Lending(tmp_path, ("first", "second", "third"))
+    try:
+        done = place.run((HERE / "souk_tensorflow_train.py").read_text(),
+                         {"runtime": "tensorflow", "num_nodes": 3, "run": "exec python3 script.py bsp 50",
+                          "envs": {"TF_CPP_MIN_LOG_LEVEL": "1"},
+                          "resources": {"cpus": 0.5, "memory": 1, "labels": ["tensorflow"]}})
+        said = [place.log(rank) for rank in range(3)]
+        assert done.returncode == 0, (done.out, done.err, said)
+        told = [re.search(r"before (\S+) after (\S+) weights (\S+)", text).groups() for text in said]
+        assert len(set(told)) == 1 and float(told[0][1]) < float(told[0][0]), said
+    finally:
+        place.stop()

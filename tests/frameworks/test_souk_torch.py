@@ -77,3 +77,10 @@ def test_ranks_on_lent_machines_train_with_nothing_brought(tmp_path):
         assert len(set(told)) == 1 and float(told[0][1]) < 0.3 * float(told[0][0]), said
     finally:
         place.stop()
+
+
+def test_mistakes_are_told():
+    environment = {**os.environ, "SOUK_LIBRARY": str(BUILT / "libsouk.so.0"), "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, HERE / "souk_torch_check.py"], env=environment, capture_output=True, text=True,
+                          timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr

@@ -19,7 +19,7 @@ import pytest
 
 from conftest import ROOT
 from serving import HUNG_S, PROGRAM, Market, is_built_with
-from training import Lender, wait_for
+from training import Lender, submit, wait_for
 
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libsouk.so.0"
 if is_built_with("libasan") or is_built_with("libtsan"):
@@ -99,7 +99,7 @@ def test_a_task_from_its_file_to_its_result(client, tmp_path, capsys):
     assert sdk.Task.from_yaml(task.to_yaml()).to_yaml() == task.to_yaml()
     assert client.quote(task)["max_run_ms"] > 0
     task.run(client)
-    assert "".join(event.text for event in task.logs() if event.rank == "0") == "line 1\nline 2\nline 3\n"
+    assert "".join(event.text for event in task.logs() if event.rank == 0 and event.source == "0") == "line 1\nline 2\nline 3\n"
     assert task.wait(progress=True)["state"] == "succeeded" == task.state
     assert f"job {task.id}: succeeded" in capsys.readouterr().err
     (answer,) = task.result(tmp_path / "result")
@@ -107,6 +107,19 @@ def test_a_task_from_its_file_to_its_result(client, tmp_path, capsys):
     assert client.jobs(1)[0]["id"] == task.id and client.get("/v1/account")["name"] == "borrower"
     with pytest.raises(sdk.NotFound):
         client.fetch(task.id, tmp_path / "result", "no-such-file")
+
+
+def test_metrics_say_whose_they_are_and_when(place, client):
+    market, token = place
+    job = submit(market, token, 1)
+    seen = set()
+    with client.follow(job, sdk.client.METRIC) as follow:
+        while not {(0, "0", False), (None, "server", True)} <= seen:
+            event = follow.next(HUNG_S)
+            assert event is not None and event.at_ms > 0, seen
+            seen.add((event.rank, event.source, event.is_server))
+    assert len(seen) == 2, seen
+    client.cancel(job)
 
 
 def test_a_cancelled_job_is_an_exception_with_the_job(client):
@@ -158,6 +171,8 @@ def test_what_is_wrong_is_said_with_its_place_and_the_markets_words(place, clien
     with pytest.raises(sdk.Invalid) as caught:
         sdk.Task.from_yaml("name: x\nnum_nodes: many\nrun: echo\n")
     assert (caught.value.line, caught.value.column) == (2, 12) and "num_nodes" in str(caught.value)
+    with pytest.raises(sdk.Invalid, match="num_nodes"):
+        sdk.Task({"name": "x", "num_nodes": "many", "run": "echo"})
     with pytest.raises(sdk.Refused) as caught:
         sdk.Client(market.url, "wrong-token", config_dir=tmp_path)
     assert caught.value.status == 401 and caught.value.problem["status"] == 401
@@ -246,13 +261,13 @@ def test_a_log_that_breaks_off_is_asked_for_again_and_is_no_good_end(tmp_path):
 
     with listener(answer) as (url, _), sdk.Client(url, "token", config_dir=tmp_path) as client:
         failures = 3
-        assert sorted((event.rank, event.text) for event in client.logs(7)) == [("0", "whole\n"), ("1", "whole\n")]
+        assert sorted((event.rank, event.text) for event in client.logs(7)) == [(0, "whole\n"), (1, "whole\n")]
         asked.clear()
         failures = 1000
         told = []
         with pytest.raises(sdk.SoukError, match="the end of the log did not come"):
             told.extend(event.rank for event in client.logs(7))
-        assert "0" not in told
+        assert 0 not in told
 
 
 def test_pip_is_ended_with_the_call_that_waits_for_it(place, tmp_path):

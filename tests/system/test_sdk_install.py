@@ -25,7 +25,7 @@ def test_pip_installs_it_without_network_or_compiler(tmp_path):
     subprocess.run([tmp_path / "venv/bin/python", "-m", "pip", "install", "-q", "--no-index", ROOT / "python"],
                    env={**bare, "PYTHONPATH": str(pip)}, check=True)
     told = subprocess.run([tmp_path / "venv/bin/python", "-c",
-                           "import souk, os; print(souk.library_version(), os.listdir(os.path.dirname(souk.__file__)))"],
+                           "import souk, os; print(souk.library_version(), souk.__version__, os.listdir(os.path.dirname(souk.__file__)))"],
                           cwd=tmp_path, env=bare, capture_output=True, text=True, check=True).stdout
     version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
-    assert told.startswith(f"{version} ") and "'py.typed'" in told
+    assert told.startswith(f"{version} {version} ") and "'py.typed'" in told
