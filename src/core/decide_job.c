@@ -82,7 +82,7 @@ static void say_what_is_lost(const struct core *core, const struct job *job,
         }
     if (!first)
         return;
-    char others[32] = "";
+    char others[48] = "";
     if (lost > 1)
         snprintf(others, sizeof(others), ", and of %zu others", lost - 1);
     const size_t size = strlen(reason);
@@ -101,12 +101,12 @@ void decision_finish_job(struct decision *decision, const struct job *job, enum 
         snprintf(final_reason, sizeof(final_reason), "%.60s%sbut it did not finish: %.100s", reason,
                  reason[0] ? ", " : "",
                  lease_reason(job_has_server(job) ? job_lead(job) : job->leases[0]));
-        struct text whole = text_of(final_reason);
-        while (!text_is_utf8(whole)) /* a cut character at the end */
-            final_reason[--whole.size] = '\0';
     }
     if (outcome == JOB_STATE_SUCCEEDED)
         say_what_is_lost(decision->core, job, final_reason);
+    struct text whole = text_of(final_reason);
+    while (!text_is_utf8(whole)) /* a cut character at the end */
+        final_reason[--whole.size] = '\0';
     const int64_t held_micro = core_held_micro(decision->core, job->id);
     if (held_micro > 0) {
         struct ledger_plan plan;
