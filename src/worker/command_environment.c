@@ -134,6 +134,8 @@ char **command_environment(struct arena *arena, const struct work *work,
     char **list = arena_alloc(arena, (inherited + image->env.count + lease->env_count +
                                       work->secret_count + OWN_VARIABLES + LAUNCH_VARIABLES_MAX) *
                                          sizeof(*list));
+    /* What a Python program prints is seen as it prints it, and not lost with it. */
+    list[count++] = arena_copy_string(arena, TEXT("PYTHONUNBUFFERED=1"));
     for (size_t i = 0; i < inherited; i++)
         list[count++] = environ[i];
     const struct text *of_image = image->env.items;
