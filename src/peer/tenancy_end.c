@@ -1,6 +1,7 @@
 /* How a tenancy ends: stopped, taken back, expired, failed or done; and what is told of it. */
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "peer/tenancy_internal.h"
 
 #include <inttypes.h>
@@ -103,7 +104,11 @@ static enum lease_run_state tenancy_outcome(struct tenancy *tenancy)
     const bool is_well = tenancy->has_done && tenancy->is_done_ok && tenancy->exit.code == 0;
     if (tenancy->exit.is_out_of_memory && !is_well) { /* else it got over what was killed */
         tenancy->reason[0] = '\0';                    /* what came of it says less */
-        tenancy_set_reason(tenancy, TEXT("the job used more memory than it was given"));
+        char size[UNITS_TEXT_SIZE], words[128];
+        snprintf(words, sizeof(words),
+                 "the job used more memory than the %s it was given: raise resources.memory",
+                 units_format_bytes(tenancy->document.ram_bytes, size));
+        tenancy_set_reason(tenancy, text_of(words));
         return LEASE_RUN_FAILED;
     }
     if (tenancy->has_failed)
