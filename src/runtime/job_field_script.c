@@ -63,6 +63,12 @@ static int read_env(struct job_reader *reader, const struct job_field *field,
     if (node->kind != JOB_NODE_SCALAR)
         return REFUSE(reader, node, place, "\"%.*s\" must be a single value", (int)node->key.size,
                       node->key.data);
+    const bool is_null =
+        !node->is_quoted && (text_is(node->value, "null") || text_is(node->value, "~"));
+    if (is_null && !field->is_kept_back)
+        return REFUSE(reader, node, place,
+                      "\"%.*s\" has no value: write \"\" for an empty one, \"null\" for the word",
+                      (int)node->key.size, node->key.data);
     const struct job_field value = {.maximum = JOB_ENV_VALUE_SIZE_MAX};
     out->name = arena_copy_text(reader->arena, node->key);
     if (field->is_kept_back)

@@ -206,7 +206,13 @@ static const struct {
     {MINIMAL "num_nodes: 8..2\n", "job.yaml:3:12: num_nodes: the least is above the most"},
     {MINIMAL "num_nodes: 2..1001\n", "job.yaml:3:12: num_nodes: must be from 1 to 1000"},
     {MINIMAL "num_nodes: few\n",
-     "job.yaml:3:12: num_nodes: must be a whole number like 3, or a range like 2..8"},
+     "job.yaml:3:12: num_nodes: must be a whole number like 3, or a range like 2..8, from 1 to "
+     "1000"},
+    {MINIMAL "num_nodes: 1e9\n",
+     "job.yaml:3:12: num_nodes: must be a whole number like 3, or a range like 2..8, from 1 to "
+     "1000"},
+    {"name: a\nruntime: command\nrun: b\nenvs: {C: null}\n",
+     "job.yaml:4:11: envs: \"C\" has no value: write \"\" for an empty one, \"null\" for the word"},
     {MINIMAL "num_nodes: 2..8\nnum_nodes_max: 4\n",
      "job.yaml:4:16: num_nodes_max: num_nodes names the most already"},
     {MINIMAL "num_nodes: 3\nnum_nodes_max: 2\n",

@@ -222,8 +222,8 @@ int job_nodes_parse(struct text text, struct job_nodes *out, struct error *error
     if (text_parse_u64(least, &nodes.least, &ignored) < 0 ||
         (has_dots && text_parse_u64(most, &nodes.most, &ignored) < 0))
         return error_set(error, ERROR_INVALID,
-                         "must be a whole number like 3, or a range like "
-                         "2..8");
+                         "must be a whole number like 3, or a range like 2..8, from 1 to %d",
+                         JOB_NODES_MAX);
     if (has_dots && nodes.most < nodes.least)
         return error_set(error, ERROR_INVALID, "the least is above the most");
     *out = nodes;
