@@ -38,6 +38,9 @@ bool archive_is_unfinished(const char *name);
 MUST_CHECK int archive_pack(const char *folder, int fd, const struct archive_limits *limits,
                             struct archive_summary *out_summary, struct error *error);
 
+/* CORRUPT for what does not begin as an archive does that archive_unpack takes. */
+MUST_CHECK int archive_check(int fd, struct error *error);
+
 /*
  * Unpacks the file behind `fd`, from where it stands, into this process's working folder. CORRUPT
  * for what is no such archive or names a place outside; EXHAUSTED beyond the limits. After a

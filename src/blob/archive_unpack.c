@@ -130,3 +130,16 @@ int archive_unpack(int fd, const struct archive_limits *limits, struct archive_s
     *out_summary = unpacker.summary;
     return 0;
 }
+
+int archive_check(int fd, struct error *error)
+{
+    const struct archive_limits limits = {0};
+    __attribute__((cleanup(unpacker_done))) struct unpacker unpacker = {.limits = &limits};
+    struct archive_entry *entry;
+    if (open_unpacker(&unpacker, fd, error) < 0)
+        return -1;
+    const int result = unpacker.library->archive_read_next_header(unpacker.from, &entry);
+    return result == ARCHIVE_OK || result == ARCHIVE_EOF
+               ? 0
+               : failed(&unpacker, unpacker.from, ERROR_CORRUPT, error);
+}

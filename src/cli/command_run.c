@@ -26,7 +26,8 @@ static const struct option run_options[] = {
     {"labels", OPTION_LIST, offsetof(struct run_options, labels), "LABEL",
      .help = "What each machine must have: python3-torch, cuda-12."},
     {"network", OPTION_TEXT, offsetof(struct run_options, network), "NETWORK", "none",
-     "What each may reach: none, job (the other copies), open (on no machine yet)."},
+     "What each may reach: none, job (the other copies), open (the Internet, where a lender "
+     "permits it)."},
     {"runtime", OPTION_TEXT, offsetof(struct run_options, runtime), "RUNTIME", "command",
      "How the copies find one another: command, or a framework's way: torch, tensorflow, spark, "
      "mpi. A "

@@ -206,13 +206,18 @@ static int check_secrets(const struct job_spec *spec, struct error *error)
                      "and train.data has none");
 }
 
-int submission_check(const struct job_spec *spec, struct error *error)
+int submission_check_files(const struct job_spec *spec, struct error *error)
 {
     const bool has_own_image = spec->resources.image_id.size && !job_spec_image(spec);
-    if (check_secrets(spec, error) < 0 || check_folder(spec, error) < 0 ||
-        mounts_check(spec, error) < 0 || wheels_check(spec, error) < 0)
+    if (check_folder(spec, error) < 0 || mounts_check(spec, error) < 0 ||
+        wheels_check(spec, error) < 0)
         return -1;
     return has_own_image ? upload_check_image(spec->resources.image_id, error) : 0;
+}
+
+int submission_check(const struct job_spec *spec, struct error *error)
+{
+    return check_secrets(spec, error) < 0 ? -1 : submission_check_files(spec, error);
 }
 
 /* ---- Sending ----------------------------------------------------------------------------------

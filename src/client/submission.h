@@ -35,6 +35,8 @@ void submission_done(struct submission *submission);
 #define AUTO_SUBMISSION __attribute__((cleanup(submission_done)))
 
 /* What is known to be wrong with the files it names, before anything is asked for. */
+MUST_CHECK int submission_check_files(const struct job_spec *spec, struct error *error);
+/* That, and its secrets. */
 MUST_CHECK int submission_check(const struct job_spec *spec, struct error *error);
 
 /* The job as the market is told of it, as JSON; of its secrets the names alone. */

@@ -318,14 +318,21 @@ static int check_epochs(const struct checkpoint *checkpoint, const struct job_sp
                      checkpoint->samples / records, epochs);
 }
 
-/* What a borrower's program left is its own: only that it is a file is looked at. */
+/* What a borrower's program left is its own: only that it is an archive is looked at. */
 static int check_archive(const char *path, struct error *error)
 {
     struct stat status;
-    if (stat(path, &status) < 0)
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &status) < 0)
         return error_set_errno(error, errno, "open \"%s\"", path);
-    return S_ISREG(status.st_mode) ? 0
-                                   : error_set(error, ERROR_INVALID, "\"%s\" is not a file", path);
+    if (!S_ISREG(status.st_mode))
+        return error_set(error, ERROR_INVALID, "\"%s\" is not a file", path);
+    if (archive_check(fd, error) < 0)
+        return error_set(error, ERROR_INVALID,
+                         "\"%s\" is no checkpoint of a program: a tar file, as souk job fetch "
+                         "brings it",
+                         path);
+    return 0;
 }
 
 int upload_check_checkpoint(const char *path, const struct job_spec *spec, struct error *error)
