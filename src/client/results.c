@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FOLDER_SIZE = 512 };
+enum { PATH_SIZE = 512 };
 
 /* Set by the signal that ends the command while something is put. */
 static volatile sig_atomic_t has_signal;
@@ -94,21 +94,19 @@ static int fetch(struct arena *arena, struct client *client, uint64_t job,
                  const struct api_artifact *artifact, int *out_fd, struct error *error)
 {
     const char *scratch = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): nobody sets it */
-    char folder[FOLDER_SIZE];
-    const int size = snprintf(folder, sizeof(folder), "%s/souk-XXXXXX",
+    char path[PATH_SIZE];
+    const int size = snprintf(path, sizeof(path), "%s/souk-XXXXXX",
                               scratch && scratch[0] ? scratch : "/var/tmp");
-    const char *path = NULL;
-    if (size >= (int)sizeof(folder) || !mkdtemp(folder))
-        return error_set_errno(error, errno, "make a folder for what is fetched");
-    int result = artifact_fetch(arena, client, job, artifact, folder, &path, error);
-    if (result == 0) {
-        *out_fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (*out_fd < 0)
-            result = error_set_errno(error, errno, "open \"%.150s\"", path);
-        unlink(path);
-    }
-    rmdir(folder);
-    return result;
+    AUTO_FD int fd = size < (int)sizeof(path) ? mkostemp(path, O_CLOEXEC) : -1;
+    if (fd < 0)
+        return error_set_errno(error, errno, "make a file for what is fetched");
+    unlink(path);
+    if (artifact_download(arena, client, job, artifact, fd, error) < 0)
+        return -1;
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return error_set_errno(error, errno, "read what was fetched");
+    *out_fd = TAKE_FD(fd);
+    return 0;
 }
 
 int results_put(struct arena *arena, struct client *client, uint64_t job,

@@ -2,6 +2,8 @@
 
 #include "base/json.h"
 
+#include <string.h>
+
 const char *http_status_title(int status)
 {
     static const struct {
@@ -97,6 +99,18 @@ int http_percent_decode(struct text text, char *out, size_t *out_size, struct er
     out[size] = '\0';
     *out_size = size;
     return 0;
+}
+
+void http_percent_encode(struct text text, struct buffer *buffer)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        const unsigned char byte = (unsigned char)text.data[i];
+        const bool is_letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+        if (is_letter || (byte >= '0' && byte <= '9') || (byte && strchr("-._~", byte)))
+            buffer_append(buffer, &text.data[i], 1);
+        else
+            buffer_append_format(buffer, "%%%02X", byte);
+    }
 }
 
 bool http_accepts_coding(struct text header, struct text coding)

@@ -27,6 +27,9 @@ void http_problem_write(struct buffer *buffer, int status, const char *code, con
 MUST_CHECK int http_percent_decode(struct text text, char *out, size_t *out_size,
                                    struct error *error);
 
+/* Everything but letters, digits and "-._~" as %XX: one part of a path, also where it has a '/'. */
+void http_percent_encode(struct text text, struct buffer *buffer);
+
 /* Whether an Accept-Encoding header names `coding` and does not forbid it (";q=0"). */
 bool http_accepts_coding(struct text header, struct text coding);
 

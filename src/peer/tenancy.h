@@ -28,7 +28,9 @@ enum {
     TENANCY_PIDS_LEAST = 256,     /* processes and threads; above, one for each 2 MiB of memory */
     TENANCY_PIDS_MAX = 4096,
     TENANCY_FILES_MAX = 32768, /* in its folder: they are counted each tick */
-    TENANCY_ARTIFACT_MAX = 64, /* files; each may be sent again and again */
+    /* Files; each may be sent again and again. */
+    TENANCY_ARTIFACT_MAX = RESULT_FILES_MAX + RESULT_OWN_FILES_MAX,
+    TENANCY_UPLOADS_MAX = 16, /* of results at once; a checkpoint does not wait */
     TENANCY_EXPIRY_GRACE_MS = 2000,
     TENANCY_LOW_SHARE_MILLI = 250, /* of its CPU share while the machine's owner works */
 };

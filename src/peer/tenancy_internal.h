@@ -36,9 +36,9 @@ struct tenancy_stream {
 struct tenancy_upload {
     struct list_node node;
     struct tenancy *tenancy;
-    struct upload *upload;
-    struct text name; /* in the tenancy's arena */
-    bool is_stale;    /* the file was announced again meanwhile */
+    struct upload *upload; /* NULL: it waits for others */
+    struct text name;      /* in the tenancy's arena */
+    bool is_stale;         /* the file was announced again meanwhile */
 };
 
 enum { TENANCY_IMAGE_FILES_MAX = 500000 };

@@ -108,6 +108,7 @@ static void upload_entry_free(struct tenancy_upload *entry)
 }
 
 static void upload_send(struct tenancy *tenancy, struct text name);
+static void uploads_go_on(struct tenancy *tenancy);
 
 /* Results are what a lease is for. A checkpoint that does not get through costs no more than
  * itself: the next one may. */
@@ -146,18 +147,18 @@ static void upload_on_done(void *context, const struct upload_result *result,
     upload_entry_free(entry);
     if (is_stale && !tenancy->has_failed)
         upload_send(tenancy, name);
+    else if (!tenancy->has_failed)
+        uploads_go_on(tenancy);
     tenancy_ask_for_checkpoints(tenancy);
     tenancy_check_end(tenancy);
 }
 
-static void upload_send(struct tenancy *tenancy, struct text name)
+/* False: it could not, and all uploads may be gone. */
+static bool upload_begin(struct tenancy_upload *entry)
 {
     struct error error;
-    struct tenancy_upload *entry = calloc(1, sizeof(*entry));
-    ASSERT(entry);
-    entry->tenancy = tenancy;
-    entry->name = name;
-    list_append(&tenancy->uploads, &entry->node);
+    struct tenancy *tenancy = entry->tenancy;
+    const struct text name = entry->name;
     const struct upload_options options = {
         .access = tenancy_chunk_access(tenancy),
         .folder = tenancy->out_folder,
@@ -166,10 +167,36 @@ static void upload_send(struct tenancy *tenancy, struct text name)
         .is_checkpoint = lease_document_is_checkpoint(&tenancy->document, name),
         .callback = upload_on_done,
         .context = entry};
-    if (upload_start(&options, &entry->upload, &error) < 0) {
-        upload_entry_free(entry);
-        upload_failed(tenancy, name, &error);
+    if (upload_start(&options, &entry->upload, &error) == 0)
+        return true;
+    upload_entry_free(entry);
+    upload_failed(tenancy, name, &error);
+    return false;
+}
+
+/* However many files a lease leaves, few of them are open at a time. */
+static void uploads_go_on(struct tenancy *tenancy)
+{
+    size_t running = 0;
+    LIST_EACH(&tenancy->uploads, node)
+    {
+        struct tenancy_upload *entry = LIST_ITEM(node, struct tenancy_upload, node);
+        if (running++ == TENANCY_UPLOADS_MAX || (!entry->upload && !upload_begin(entry)))
+            return;
     }
+}
+
+static void upload_send(struct tenancy *tenancy, struct text name)
+{
+    struct tenancy_upload *entry = calloc(1, sizeof(*entry));
+    ASSERT(entry);
+    entry->tenancy = tenancy;
+    entry->name = name;
+    list_append(&tenancy->uploads, &entry->node);
+    if (lease_document_is_checkpoint(&tenancy->document, name))
+        (void)upload_begin(entry);
+    else
+        uploads_go_on(tenancy);
 }
 
 /* The arena's copy of the name; data NULL when there are too many already. */
@@ -211,7 +238,8 @@ const char *tenancy_upload_trouble(const struct tenancy *tenancy)
 {
     LIST_EACH(&tenancy->uploads, node)
     {
-        const char *trouble = upload_trouble(LIST_ITEM(node, struct tenancy_upload, node)->upload);
+        const struct upload *upload = LIST_ITEM(node, struct tenancy_upload, node)->upload;
+        const char *trouble = upload ? upload_trouble(upload) : NULL;
         if (trouble)
             return trouble;
     }

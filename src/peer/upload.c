@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct upload {
@@ -33,7 +35,10 @@ static int upload_open_file(const struct upload_options *options, int *out_fd, s
     AUTO_FD int folder = open(options->folder, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (folder < 0)
         return error_set_errno(error, errno, "open \"%s\"", options->folder);
-    AUTO_FD int fd = openat(folder, options->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                                 .resolve =
+                                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    AUTO_FD int fd = (int)syscall(SYS_openat2, folder, options->name, &how, sizeof(how));
     if (fd < 0)
         return error_set_errno(error, errno, "open the result \"%s\"", options->name);
     struct stat status;

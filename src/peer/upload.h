@@ -19,7 +19,7 @@ typedef void upload_function(void *context, const struct upload_result *result,
 struct upload_options {
     struct chunk_access access;
     const char *folder;
-    const char *name; /* one path part; links are not followed */
+    const char *name; /* a path below the folder; links are not followed */
     uint64_t bytes_max;
     bool is_checkpoint; /* later ones take its place */
     upload_function *callback;

@@ -158,19 +158,6 @@ static void peer_decode(struct wire_reader *reader, struct child_peer *peer)
     wire_get_raw(reader, peer->key, sizeof peer->key);
 }
 
-static bool is_artifact_name(struct text name)
-{
-    if (name.size == 0 || name.data[0] == '.')
-        return false;
-    for (size_t i = 0; i < name.size; i++) {
-        const char c = name.data[i];
-        const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!is_letter && !(c >= '0' && c <= '9') && c != '-' && c != '_' && c != '.')
-            return false;
-    }
-    return true;
-}
-
 static void checkpoint_encode(struct buffer *packet, const struct child_checkpoint *checkpoint)
 {
     ASSERT(checkpoint->name.size <= CHILD_NAME_MAX);
@@ -215,8 +202,7 @@ void child_message_encode(struct buffer *packet, const struct child_message *mes
         wire_put_text(packet, message->report.json);
         break;
     case CHILD_ARTIFACT:
-        ASSERT(message->artifact.name.size <= CHILD_NAME_MAX);
-        ASSERT(is_artifact_name(message->artifact.name));
+        ASSERT(result_name_is_good(message->artifact.name));
         wire_put_text(packet, message->artifact.name);
         break;
     case CHILD_DONE:
@@ -235,7 +221,7 @@ void child_message_encode(struct buffer *packet, const struct child_message *mes
         break;
     case CHILD_KEPT:
         ASSERT(message->kept.trouble.size <= CHILD_TEXT_MAX);
-        ASSERT(is_artifact_name(message->kept.name));
+        ASSERT(result_name_is_good(message->kept.name));
         wire_put_text(packet, message->kept.name);
         wire_put_raw(packet, message->kept.manifest, CHILD_HASH_SIZE);
         wire_put_text(packet, message->kept.trouble);
@@ -259,8 +245,8 @@ static void config_decode(struct arena *arena, struct wire_reader *reader,
 static struct text name_decode(struct wire_reader *reader)
 {
     const struct text name = wire_get_text(reader, CHILD_NAME_MAX);
-    if (!wire_reader_is_failed(reader) && !is_artifact_name(name))
-        wire_reader_fail(reader, "an artifact's name has a character that may not be in it");
+    if (!wire_reader_is_failed(reader) && !result_name_is_good(name))
+        wire_reader_fail(reader, "an artifact's name is none");
     return name;
 }
 
@@ -268,8 +254,8 @@ static void checkpoint_decode(struct wire_reader *reader, struct child_checkpoin
 {
     checkpoint->name = wire_get_text(reader, CHILD_NAME_MAX);
     if (checkpoint->name.size > 0 && !wire_reader_is_failed(reader) &&
-        !is_artifact_name(checkpoint->name))
-        wire_reader_fail(reader, "a checkpoint's name has a character that may not be in it");
+        !result_name_is_good(checkpoint->name))
+        wire_reader_fail(reader, "a checkpoint's name is none");
     wire_get_raw(reader, checkpoint->manifest, CHILD_HASH_SIZE);
 }
 

@@ -18,6 +18,7 @@
 #include "base/json_schema.h"
 #include "base/text.h"
 #include "market/lease.h"
+#include "runtime/result_name.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,8 +31,8 @@ enum {
     CHILD_LEASE_JSON_MAX = 64 * 1024,
     CHILD_SECRETS_MAX = 32 * 1024,
     CHILD_REPORT_MAX = 240 * 1024,
-    CHILD_TEXT_MAX = 1024, /* a reason or message */
-    CHILD_NAME_MAX = 128,  /* an artifact's name: letters, digits, '-', '_', '.', no dot first */
+    CHILD_TEXT_MAX = 1024,                 /* a reason or message */
+    CHILD_NAME_MAX = RESULT_NAME_SIZE_MAX, /* an artifact's name (result_name.h) */
     CHILD_PACKET_MAX = 256 * 1024,
 };
 

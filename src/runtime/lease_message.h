@@ -15,12 +15,13 @@
 #include "market/lease.h"
 #include "market/machine.h"
 #include "market/resources.h"
+#include "runtime/result_name.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 14,
+    LEASE_MESSAGE_VERSION = 15,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
@@ -42,7 +43,7 @@ enum {
     LEASE_RUNNING_MAX = 1024,
     LEASE_OFFERS_MAX = 16,
     LEASE_TOKEN_SIZE_MAX = 128,
-    LEASE_NAME_SIZE_MAX = 128,
+    LEASE_NAME_SIZE_MAX = RESULT_NAME_SIZE_MAX,
     LEASE_REASON_SIZE_MAX = 240,
     LEASE_ADDRESSES_MAX = 8,
     LEASE_TRY_MS_MAX = 5000,

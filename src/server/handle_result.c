@@ -108,6 +108,24 @@ static int send_artifact(struct server *server, struct http_request *request, ui
     return download_start(&server->downloads, request, &options, error);
 }
 
+/* A file's name for a browser (RFC 6266): the path with '_' between its parts, and the same with
+ * nothing but plain letters for those that do not know the other. */
+static const char *disposition(struct arena *arena, struct text name)
+{
+    char *flat = arena_copy_string(arena, name);
+    for (char *at = flat; *at; at++)
+        if (*at == '/')
+            *at = '_';
+    struct buffer encoded AUTO_BUFFER;
+    buffer_init(&encoded, 3 * name.size + 1);
+    http_percent_encode(text_of(flat), &encoded);
+    for (char *at = flat; *at; at++)
+        if (*at < ' ' || *at >= 0x7f || *at == '"' || *at == '\\' || *at == '%')
+            *at = '_';
+    return arena_format(arena, "attachment; filename=\"%s\"; filename*=UTF-8''" TEXT_FORMAT, flat,
+                        TEXT_ARGS(buffer_text(&encoded)));
+}
+
 void handle_job_artifact(struct http_request *request, void *context)
 {
     struct server *server = context;
@@ -128,12 +146,8 @@ void handle_job_artifact(struct http_request *request, void *context)
     if (result == 0 && !rows.count)
         result = error_set(&error, ERROR_NOT_FOUND, "this job has no artifact \"" TEXT_FORMAT "\"",
                            TEXT_ARGS(name));
-    /* The name came from a sandbox and was checked when it was stored: letters, digits, -_. */
     if (result < 0 ||
-        http_reply_header(
-            request, "Content-Disposition",
-            arena_format(arena, "attachment; filename=\"" TEXT_FORMAT "\"", TEXT_ARGS(name)),
-            &error) < 0 ||
+        http_reply_header(request, "Content-Disposition", disposition(arena, name), &error) < 0 ||
         send_artifact(server, request, (uint64_t)row[JOBS_ACCOUNT].integer, rows.items[0], &error) <
             0)
         http_reply_error(request, &error);

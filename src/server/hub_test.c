@@ -57,7 +57,7 @@ static size_t artifact_count(struct fixture *fixture)
     struct ask all_before = {0};
     run_ask(fixture, &all_before);
     AUTO(arena) struct arena *arena = arena_new(0);
-    const struct store_query query = {.table = &tables[TABLE_ARTIFACTS], .limit = 100};
+    const struct store_query query = {.table = &tables[TABLE_ARTIFACTS], .limit = 2000};
     struct query_rows rows;
     struct error error;
     ASSERT_OK(query_all(&fixture->server, arena, &query, &rows, &error));
@@ -293,13 +293,14 @@ TEST(an_artifact_is_whole_and_left_by_the_parameter_server_only)
     leave_artifact(fixture, 1, "model.safetensors", 3);
     leave_artifact(fixture, 0, "model.safetensors", 4);
     leave_artifact(fixture, 0, "../model", 3);
+    leave_artifact(fixture, 0, "a/../../model", 3);
     assert_int_equal(artifact_count(fixture), 0);
     char name[24];
-    for (int i = 0; i < 70; i++) {
-        snprintf(name, sizeof(name), "part-%d", i);
+    for (int i = 0; i < RESULT_FILES_MAX + RESULT_OWN_FILES_MAX + 6; i++) {
+        snprintf(name, sizeof(name), "epoch=%d/part è", i);
         leave_artifact(fixture, 0, name, 3);
     }
-    assert_int_equal(artifact_count(fixture), 64);
+    assert_int_equal(artifact_count(fixture), RESULT_FILES_MAX + RESULT_OWN_FILES_MAX);
 }
 
 /* ---- Machines found silent ------------------------------------------------------------------- */

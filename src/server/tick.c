@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "blob/manifest.h"
 #include "runtime/child_message.h"
+#include "runtime/result_name.h"
 #include "server/call.h"
 #include "server/hub_internal.h"
 #include "server/logs.h"
@@ -17,13 +18,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What a parameter server's disk holds. */
-#define TICK_ARTIFACT_BYTES_MAX (UINT64_C(1) << 30)
-
 enum {
-    TICK_ARTIFACT_MAX = 64,
+    TICK_ARTIFACT_MAX = RESULT_FILES_MAX + RESULT_OWN_FILES_MAX,
     TICK_ARTIFACT_CHUNK_MAX = 4096, /* a daemon cuts the largest into 256 */
-    ARTIFACT_NAME_SIZE = LEASE_NAME_SIZE_MAX + 32,
+    ARTIFACT_NAME_SIZE = RESULT_NAME_SIZE_MAX + RESULT_PREFIX_SIZE_MAX + 1,
 };
 
 static void bill(struct hub *hub, struct hub_lease *lease, const struct verified_tick *ticks,
@@ -267,20 +265,6 @@ void tick_lease_ended(struct hub *hub, uint64_t lease)
     loop_post(hub->server->loop, take_note, note_new(hub, NOTE_LOG_END, &ended, (struct text){0}));
 }
 
-/* It becomes part of a header and of a file name. */
-static bool is_plain_name(struct text name)
-{
-    if (!name.size || name.size > LEASE_NAME_SIZE_MAX || name.data[0] == '.')
-        return false;
-    for (size_t i = 0; i < name.size; i++) {
-        const char c = name.data[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-              c == '-' || c == '_' || c == '.'))
-            return false;
-    }
-    return true;
-}
-
 struct artifact_row {
     uint64_t job, lease;
     char name[ARTIFACT_NAME_SIZE];
@@ -308,11 +292,12 @@ static void put_artifact(void *rows, struct store_batch *batch)
 static int check_artifact(struct blob_store *blobs, const struct artifact_message *artifact,
                           struct error *error)
 {
-    if (!is_plain_name(artifact->name))
-        return error_set(error, ERROR_INVALID, "its name is not letters, digits, -_.");
-    if (artifact->size_bytes > TICK_ARTIFACT_BYTES_MAX)
+    const char *trouble = result_name_trouble(artifact->name);
+    if (trouble)
+        return error_set(error, ERROR_INVALID, "%s", trouble);
+    if (artifact->size_bytes > RESULT_BYTES_MAX)
         return error_set(error, ERROR_EXHAUSTED, "it has %" PRIu64 " bytes, more than %" PRIu64,
-                         artifact->size_bytes, TICK_ARTIFACT_BYTES_MAX);
+                         artifact->size_bytes, RESULT_BYTES_MAX);
     AUTO(arena) struct arena *arena = arena_new(0);
     struct blob_hash hash;
     struct manifest manifest;

@@ -1,9 +1,7 @@
 #include "worker/command_files.h"
 
-#include "base/log.h"
 #include "blob/archive.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { UNPACKED_FILES_MAX = 30000, ARTIFACTS_MAX = 64 };
+enum { UNPACKED_FILES_MAX = 30000 };
 
 int command_unpack_files(const struct work *work, struct error *error)
 {
@@ -66,54 +64,4 @@ int command_link_mounts(const struct work *work, struct error *error)
         if (link_mount(work, work->lease.mounts[i].target, error) < 0)
             return -1;
     return 0;
-}
-
-/* Announced by itself, packed or on its way there. */
-static bool is_checkpoint(const char *name)
-{
-    static const char *const checkpoints[] = {LEASE_JOB_CHECKPOINT_NAME,
-                                              LEASE_RANK_CHECKPOINT_NAME};
-    for (size_t i = 0; i < sizeof(checkpoints) / sizeof(*checkpoints); i++) {
-        const size_t size = strlen(checkpoints[i]);
-        if (strncmp(name, checkpoints[i], size) == 0 &&
-            (name[size] == '\0' || strcmp(name + size, ".part") == 0))
-            return true;
-    }
-    return false;
-}
-
-static bool is_kept(const struct dirent *item, const char *folder)
-{
-    char path[PATH_MAX];
-    struct stat status;
-    if (item->d_name[0] == '.' || is_checkpoint(item->d_name))
-        return false;
-    snprintf(path, sizeof path, "%s/%s", folder, item->d_name);
-    return lstat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
-
-/* Each plain file that lies in the output folder itself. */
-void command_keep_output(const struct work *work)
-{
-    DIR *folder = opendir(work->out_folder);
-    if (!folder) {
-        log_event(LOG_WARN, "output_unread", "error=\"%s\"", strerrordesc_np(errno));
-        return;
-    }
-    size_t count = 0;
-    for (const struct dirent *item; (item = readdir(folder));) { // NOLINT(concurrency-mt-unsafe)
-        if (!is_kept(item, work->out_folder))
-            continue;
-        if (count++ == ARTIFACTS_MAX) {
-            log_event(LOG_WARN, "output_left", "reason=\"more than %d files\"", ARTIFACTS_MAX);
-            break;
-        }
-        struct error error;
-        const struct child_message message = {.kind = CHILD_ARTIFACT,
-                                              .artifact = {.name = text_of(item->d_name)}};
-        if (control_send(work->control_fd, &message, &error) < 0)
-            log_event(LOG_WARN, "output_left", "file=\"%s\" reason=\"%s\"", item->d_name,
-                      error.message);
-    }
-    closedir(folder);
 }

@@ -1,5 +1,5 @@
 /*
- * Command files: what a borrower's program starts with and what it leaves.
+ * Command files: what a borrower's program starts with.
  */
 #pragma once
 
@@ -9,5 +9,3 @@
 MUST_CHECK int command_unpack_files(const struct work *work, struct error *error);
 /* Puts the targets of file_mounts into this process's folder. */
 MUST_CHECK int command_link_mounts(const struct work *work, struct error *error);
-/* Tells the daemon of each plain file that lies in the output folder itself. */
-void command_keep_output(const struct work *work);

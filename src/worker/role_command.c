@@ -21,6 +21,7 @@
 #include "worker/command_checkpoint.h"
 #include "worker/command_environment.h"
 #include "worker/command_files.h"
+#include "worker/command_output.h"
 #include "worker/crew.h"
 #include "worker/script_group.h"
 #include "worker/worker_internal.h"

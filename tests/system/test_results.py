@@ -19,13 +19,16 @@ import os
 folder = os.environ["SOUK_OUTPUT_DIR"]
 open(os.path.join(folder, "small.json"), "w").write("{}")
 open(os.path.join(folder, "empty"), "w")
+os.makedirs(os.path.join(folder, "deep", "perché"))
+open(os.path.join(folder, "deep", "perché", "two words"), "w").write("100%")
 with open(os.path.join(folder, "large.bin"), "wb") as file:
     for i in range(20):
         file.write(bytes([i]) * (1 << 20))
     file.write(b"end")
 """
 LARGE = b"".join(bytes([i]) * MIB for i in range(20)) + b"end"
-WHOLE = {"rank0-small.json": b"{}", "rank0-empty": b"", "rank0-large.bin": LARGE}
+WHOLE = {"rank0-small.json": b"{}", "rank0-empty": b"", "rank0-large.bin": LARGE,
+         "rank0-deep/perché/two words": b"100%"}
 
 
 @pytest.fixture(scope="module")
