@@ -1,5 +1,6 @@
 /* souk job fetch: what a job left. */
 #include "cli/connect.h"
+#include "cli/job_results.h"
 #include "cli/output.h"
 #include "client/api.h"
 #include "client/artifact.h"
@@ -99,10 +100,8 @@ static int run_fetch(void *context, const void *options, struct error *error)
     AUTO(client) struct client *client = NULL;
     struct json_array artifacts;
     struct text json;
-    const char *path = arena_format(cli->arena, "/v1/jobs/%" PRIu64 "/artifacts", wanted->id);
     if (check_output(wanted, error) < 0 || cli_connect(cli, true, &client, error) < 0 ||
-        client_list(client, cli->arena, path, &api_artifact_page_schema, 10000, &artifacts, &json,
-                    error) < 0)
+        job_results_list(cli, client, wanted->id, &artifacts, &json, error) < 0)
         return -1;
     size_t fetched = 0;
     for (size_t i = 0; i < artifacts.count; i++) {
@@ -115,6 +114,8 @@ static int run_fetch(void *context, const void *options, struct error *error)
     }
     if (fetched == 0)
         return say_nothing_there(cli, client, wanted, &artifacts, error);
+    if (wanted->names.count == 0)
+        job_results_note_left_out(cli, client, wanted->id, &artifacts);
     if (cli->common.json)
         output_json(json);
     return 0;
@@ -124,6 +125,8 @@ const struct command command_job_fetch = {
     .name = "job fetch",
     .summary = "Fetches what a job left: the trained model and its card.",
     .details =
+        "Files keep the folders that they lay in. What a program left and could not be kept is "
+        "named, with the reason. "
         "With -o s3://bucket/folder or hdfs://namenode/folder the files are put there, with the "
         "credentials of the environment (AWS_ACCESS_KEY_ID ..., HADOOP_USER_NAME); one of "
         "that name is replaced.",

@@ -4,6 +4,7 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "client/api.h"
+#include "client/submission.h"
 #include "client/upload.h"
 #include "runtime/job_file.h"
 
@@ -49,7 +50,8 @@ static int run_validate(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     const struct validate_options *wanted = options;
     struct job_spec spec;
-    if (job_view_read_file(cli, wanted->file, &spec, error) < 0)
+    if (job_view_read_file(cli, wanted->file, &spec, error) < 0 ||
+        submission_check_files(&spec, error) < 0)
         return -1;
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
@@ -80,7 +82,8 @@ static int run_validate(void *context, const void *options, struct error *error)
 const struct command command_job_validate = {
     .name = "job validate",
     .summary = "Checks a job file without submitting it.",
-    .details = "With --json the whole job is printed, defaults filled in. Needs no market.",
+    .details = "The files and folders that it names are looked at, too. With --json the whole job "
+               "is printed, defaults filled in. Needs no market.",
     .example = "souk job validate examples/fashion-mnist.yaml",
     COMMAND_OPTIONS(validate_options, validate_options),
     .run = run_validate,
@@ -187,6 +190,8 @@ static int run_show(void *context, const void *options, struct error *error)
     if (cli_learn_unit(cli, client, error) < 0)
         return -1;
     job_view_print(cli, &job);
+    if (api_job_is_final(job.state))
+        job_view_note_results(cli, client, &job);
     return 0;
 }
 

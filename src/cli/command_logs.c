@@ -26,7 +26,8 @@ static const struct option logs_options[] = {
     {"id", OPTION_U64, offsetof(struct logs_options, id), "JOB", .help = "The job's number.",
      .minimum = 1, .maximum = INT64_MAX, .is_positional = true, .is_required = true},
     {"rank", OPTION_TEXT, offsetof(struct logs_options, rank), "RANK", "0",
-     "Whose log: a worker's rank, server (the lead), server-1 (of the second range) or replica."},
+     "Whose log: a worker's rank, server (the lead), server-1 (of the second range), replica, or "
+     "all, one after the other."},
     {"lease", OPTION_U64, offsetof(struct logs_options, lease), "LEASE",
      .help = "Only this lease's, whatever its rank.", .minimum = 1, .maximum = INT64_MAX},
     {"follow", OPTION_FLAG, offsetof(struct logs_options, is_following),
@@ -111,11 +112,16 @@ static int print_lease(struct logs *logs, uint64_t lease, bool is_followed, stru
 
 /* ---- Leases ---------------------------------------------------------------------------------- */
 
+static bool wants_all(const struct logs_options *wanted)
+{
+    return strcmp(wanted->rank, "all") == 0;
+}
+
 static bool is_wanted(const struct logs *logs, const struct api_lease *lease)
 {
     if (logs->wanted->lease > 0)
         return lease->id == logs->wanted->lease;
-    return job_view_has_rank(lease, text_of(logs->wanted->rank));
+    return wants_all(logs->wanted) || job_view_has_rank(lease, text_of(logs->wanted->rank));
 }
 
 /* The oldest of those wanted that were not looked at yet; NULL: none. */
@@ -148,7 +154,9 @@ static int print_leases(struct logs *logs, const struct api_job *job, struct err
         logs->lease = lease->id;
         const struct api_lease *next = next_lease(logs, job);
         if (has_others)
-            output_note(cli, "Lease %" PRIu64 " on %s, %s%s%s:", lease->id,
+            output_note(cli, "Lease %" PRIu64 "%s%s on %s, %s%s%s:", lease->id,
+                        wants_all(logs->wanted) ? ", " : "",
+                        wants_all(logs->wanted) ? job_view_role(cli->arena, lease) : "",
                         output_text(cli->arena, lease->machine_name),
                         output_text(cli->arena,
                                     text_is(lease->state, "ended") ? lease->outcome : lease->state),
@@ -170,8 +178,8 @@ static int check_found(const struct logs *logs, const struct api_job *job, struc
         return error_set(error, ERROR_NOT_FOUND, "this job has no lease %" PRIu64,
                          logs->wanted->lease);
     return error_set(error, ERROR_NOT_FOUND,
-                     "this job has no such rank: give a worker's number, server, server-1 or "
-                     "replica");
+                     "this job has no such rank: give a worker's number, server, server-1, "
+                     "replica or all");
 }
 
 /* Whether a successor may come; `job` has no lease that is news. */
@@ -237,6 +245,8 @@ static int run_logs(void *context, const void *options, struct error *error)
 {
     struct logs logs = {.cli = context, .wanted = options};
     AUTO(client) struct client *client = NULL;
+    if (wants_all(logs.wanted) && logs.wanted->is_following)
+        return error_set(error, ERROR_INVALID, "--follow goes with one rank, not with all");
     if (cli_connect(context, true, &client, error) < 0)
         return -1;
     logs.client = client;

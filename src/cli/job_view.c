@@ -1,6 +1,7 @@
 #include "cli/job_view.h"
 
 #include "cli/connect.h"
+#include "cli/job_results.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -154,10 +155,8 @@ static void print_misfortunes(const struct cli *cli, const struct api_job *job)
     }
 }
 
-int job_view_exit_code(const struct api_job *job)
+const struct api_lease *job_view_first_failed(const struct api_job *job)
 {
-    if (text_is(job->state, "succeeded"))
-        return 0;
     const struct api_lease *leases = job->leases.items, *first = NULL;
     for (size_t i = 0; i < job->leases.count; i++) {
         const struct api_lease *lease = &leases[i];
@@ -167,6 +166,14 @@ int job_view_exit_code(const struct api_job *job)
             (lease->ended_ms == first->ended_ms && lease->rank < first->rank))
             first = lease;
     }
+    return first;
+}
+
+int job_view_exit_code(const struct api_job *job)
+{
+    if (text_is(job->state, "succeeded"))
+        return 0;
+    const struct api_lease *first = job_view_first_failed(job);
     return first ? (int)first->exit_code : CLI_EXIT_FAILED;
 }
 
@@ -330,6 +337,11 @@ const char *job_view_pushes(struct arena *arena, const struct api_job *job)
     return told;
 }
 
+static bool is_framework(const struct api_job *job)
+{
+    return job->runtime.size > 0 && !text_is(job->runtime, "command");
+}
+
 void job_view_print(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
@@ -342,7 +354,11 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
         output_field(cli, "Training: ", "%s with %s on %s%s", output_text(arena, job->model),
                      output_text(arena, job->policy), workers, servers_of(cli, job));
     else
-        output_field(cli, "Runs:     ", "a command of your own on %s", workers);
+        output_field(cli, "Runs:     ", "a %s of your own on %s",
+                     is_framework(job)
+                         ? arena_format(arena, "%s program", output_text(arena, job->runtime))
+                         : "command",
+                     workers);
     if (job->policy_reason.size > 0)
         output_field(cli, "Policy:   ", "%s", output_text(arena, job->policy_reason));
     output_field(cli, "Created:  ", "%s", output_instant(arena, job->created_ms));
@@ -402,6 +418,23 @@ int job_view_print_bill(const struct cli *cli, struct client *client, uint64_t j
     return 0;
 }
 
+void job_view_note_results(const struct cli *cli, struct client *client, const struct api_job *job)
+{
+    struct json_array artifacts;
+    struct text json;
+    struct error error;
+    if (job_results_list(cli, client, job->id, &artifacts, &json, &error) < 0) {
+        output_note(cli, "What it left is not known now (%s): souk job fetch %" PRIu64,
+                    error.message, job->id);
+        return;
+    }
+    const char *count = job_results_count(cli->arena, &artifacts);
+    if (count)
+        output_note(cli, "The %s (%s): souk job fetch %" PRIu64,
+                    job->model.size > 0 ? "model" : "results", count, job->id);
+    job_results_note_left_out(cli, client, job->id, &artifacts);
+}
+
 static int finish(struct cli *cli, struct client *client, const struct follow_result *result,
                   struct error *error)
 {
@@ -413,9 +446,12 @@ static int finish(struct cli *cli, struct client *client, const struct follow_re
     job_view_print(cli, &result->job);
     if (job_view_print_bill(cli, client, result->job.id, error) < 0)
         return -1;
-    if (is_success)
-        output_note(cli, "The %s: souk job fetch %" PRIu64,
-                    result->job.model.size > 0 ? "model" : "results", result->job.id);
+    const struct api_lease *failed = is_success ? NULL : job_view_first_failed(&result->job);
+    if (failed)
+        job_results_note_tail(cli, client, result->job.id, failed);
+    job_view_note_results(cli, client, &result->job);
+    if (is_success && result->job.model.size == 0)
+        output_note(cli, "What it printed: souk job logs %" PRIu64 " --rank all", result->job.id);
     return is_success ? 0 : CLI_EXIT_FAILED;
 }
 

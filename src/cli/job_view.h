@@ -35,6 +35,8 @@ const char *job_view_ending(struct arena *arena, const struct api_job *job);
 /* How a lease ended that did not end well, and why; NULL: it did, or goes on. */
 const char *job_view_misfortune(struct arena *arena, const struct api_lease *lease);
 
+/* The rank whose program failed first (the lowest of several at once); NULL: none did. */
+const struct api_lease *job_view_first_failed(const struct api_job *job);
 /* What a command that waited for a job of the borrower's own command ends with: 0 when it
  * succeeded, the exit status of the rank that failed first (the lowest of several at once), or
  * else CLI_EXIT_FAILED. */
@@ -46,6 +48,10 @@ void job_view_print(const struct cli *cli, const struct api_job *job);
 /* Fetches the bill and prints it as a table, with whether the market's books balance. */
 MUST_CHECK int job_view_print_bill(const struct cli *cli, struct client *client, uint64_t job,
                                    struct error *error);
+
+/* On standard error: what it left and how to get it, and what could not be kept; nothing where
+ * there is none. */
+void job_view_note_results(const struct cli *cli, struct client *client, const struct api_job *job);
 
 /* Follows the job to its end with progress on standard error, then prints it (or its JSON). Returns
  * the exit code: 0 only when the job succeeded; -1 with *error. `timeout_ms` 0: no limit.

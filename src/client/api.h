@@ -336,6 +336,7 @@ struct api_job {
     struct text name;
     struct text state;
     struct text reason;
+    struct text runtime; /* empty: an older market does not say */
     uint64_t num_nodes;
     uint64_t num_nodes_max; /* 0: an older market does not say */
     uint64_t worker_count;

@@ -65,6 +65,7 @@ static const struct json_field job_fields[] = {
     NEEDED("name", JSON_TEXT, api_job, name),
     NEEDED("state", JSON_TEXT, api_job, state),
     LONG_TEXT("reason", api_job, reason),
+    FIELD("runtime", JSON_TEXT, api_job, runtime),
     FIELD("num_nodes", JSON_U64, api_job, num_nodes),
     FIELD("num_nodes_max", JSON_U64, api_job, num_nodes_max),
     FIELD("worker_count", JSON_U64, api_job, worker_count),

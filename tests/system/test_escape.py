@@ -216,7 +216,7 @@ def test_the_keeper_is_among_those_that_were_to_be_ended(place):
 
 BOMBS = ["forks", "fork-storm", "threads", "memory", "shared-memory", "tmp", "shm", "tmp-inodes", "descriptors", "pipes",
          "disk", "sparse", "disk-inodes"]
-ENDS = ("more memory than it was given", "filled the disk it was given", "ended by signal")
+ENDS = ("the job used more memory than the", "filled the disk it was given", "ended by signal")
 
 
 def set_off(place, bomb):
