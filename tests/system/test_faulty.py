@@ -6,7 +6,6 @@ import pathlib
 
 import pytest
 
-import training
 from serving import PROGRAM, Market, audit
 from training import Lender, job_spec, wait_for
 
@@ -18,22 +17,20 @@ def leases_of(market, token, job):
 
 
 @pytest.mark.skipif(not LIAR.exists(), reason="souk-liar is built with the tests")
-def test_a_lender_that_sends_garbage_is_found_unpaid_and_excluded(tmp_path, monkeypatch):
+def test_a_lender_that_sends_garbage_is_found_unpaid_and_excluded(tmp_path):
     market = Market(tmp_path / "market")
     honest, other, mallory, token = (market.sign_up(name) for name in ("honest", "other", "mallory", "borrower"))
     lenders = []
 
-    def add(name, owner):
-        lenders.append(Lender(market, owner, tmp_path / name, name))
+    def add(name, owner, program=PROGRAM):
+        lenders.append(Lender(market, owner, tmp_path / name, name, program=program))
         wait_for(f"{name} to be online", lambda: name in [
             m["name"] for m in market.get("/v1/machines", token).json["items"] if m["state"] == "online"])
 
     try:
         add("first", honest)
         add("second", other)
-        monkeypatch.setattr(training, "PROGRAM", str(LIAR))
-        add("liar", mallory)
-        monkeypatch.undo()
+        add("liar", mallory, str(LIAR))
         spec = job_spec(market, token, 3, min_time="12s", max_run_time="300s")
         spec["sync"] = {"policy": "bsp", "local_steps": 4, "gamma": "1s", "tick": "1s", "verify": 1}
         answer = market.post("/v1/jobs", spec, token)
