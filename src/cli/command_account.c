@@ -221,20 +221,34 @@ static const struct option login_options[] = {
      .help = "The account's name.", .is_required = true},
 };
 
-/* The token kept so far may be the only one of another account here: it is kept beside the new one.
- * One of another market stays that market's. */
+static int read_secrets(const struct cli *cli, struct buffer *out, struct error *error)
+{
+    const char *path = arena_format(cli->arena, "%s/secrets", cli->common.config_dir);
+    if (cli->common.elsewhere) /* they are another market's, and stay that market's */
+        return 0;
+    return file_read(path, out, error) < 0 && error->code != ERROR_NOT_FOUND ? -1 : 0;
+}
+
+/* The token kept for this market so far may be the only one of another account: it is kept beside
+ * the new one. */
 static int keep_token_before(struct cli *cli, struct error *error)
 {
     struct buffer secrets AUTO_BUFFER;
     buffer_init(&secrets, SECRETS_SIZE_MAX);
-    const char *path = arena_format(cli->arena, "%s/secrets", cli->common.config_dir);
     const char *before = arena_format(cli->arena, "%s/secrets.before", cli->common.config_dir);
-    if (cli->common.elsewhere)
-        return 0;
-    if (file_read(path, &secrets, error) < 0)
-        return error->code == ERROR_NOT_FOUND ? 0 : -1;
-    if (!strstr(buffer_string(&secrets), "token"))
-        return 0;
+    const char *token;
+    if (read_secrets(cli, &secrets, error) < 0)
+        return -1;
+    if (!strstr(buffer_string(&secrets), "token")) {
+        if (sign_in_find_before(cli, &token, error) < 0)
+            return -1;
+        if (!token)
+            return 0;
+        buffer_clear(&secrets);
+        buffer_append_format(&secrets, "token = %s\n", token);
+        if (buffer_check(&secrets, error) < 0)
+            return -1;
+    }
     const struct text whole = buffer_text(&secrets);
     if (file_replace(before, &whole, 1, 0600, error) < 0)
         return error_wrap(error, "keep the token there was");

@@ -16,6 +16,10 @@
  * environment for SOUK_SERVER, or for any when that is not set. */
 MUST_CHECK int sign_in_find(struct cli *cli, struct error *error);
 
+/* The token kept for cli->common's server from before another was signed in to; NULL: none. */
+MUST_CHECK int sign_in_find_before(const struct cli *cli, const char **out_token,
+                                   struct error *error);
+
 /* Makes cli->common's server the one signed in to, with this token; what was before is kept for its
  * own market. */
 MUST_CHECK int sign_in_keep(const struct cli *cli, const char *token, struct error *error);

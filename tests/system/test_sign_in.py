@@ -9,6 +9,8 @@ import pytest
 from scripted_market import ScriptedMarket
 from test_client import ACCOUNT
 
+CONFIG_SIZE_MAX = 1 << 16  # options_file.c
+
 
 def open_market(name):
     market = ScriptedMarket()
@@ -76,6 +78,35 @@ def test_each_market_keeps_its_own(souk, markets):
     souk("account", "login", "--name", "ada", "--server", first.url, stdin="a long password\n")
     assert "first (3)" in souk("account").stdout and "second (3)" in souk("account", "--server", second.url).stdout
     assert tokens_heard(first) == {"Bearer token-of-first"} and tokens_heard(second) == {"Bearer token-of-second"}
+
+
+def test_a_login_keeps_the_token_that_the_market_had_from_before(souk, markets):
+    first, second = markets
+    souk("account", "open", "--name", "ada", "--server", first.url)
+    souk("account", "login", "--name", "ada", "--server", second.url, stdin="a long password\n")
+    first.on("POST", "/v1/sessions", {"account": {**ACCOUNT, "name": "other"}, "token": "token-of-other",
+                                      "expires_ms": 1900000000000}, 201)
+    said = souk("account", "login", "--name", "other", "--server", first.url, stdin="a long password\n").stderr
+    before = folder(souk) / "secrets.before"
+    assert str(before) in said and "token-of-first" not in said, said
+    assert before.read_text() == "token = token-of-first\n" and stat.S_IMODE(before.stat().st_mode) == 0o600
+    assert "token-of-other" in (folder(souk) / "secrets").read_text()
+    assert [market["token"] for market in json.loads((folder(souk) / "markets").read_text())["markets"]] == [
+        "token-of-second"]
+
+
+def test_a_login_that_breaks_off_leaves_no_token_beside_another_markets_address(souk, markets):
+    """There is no room in `config` for a longer address."""
+    first, second = markets
+    souk("account", "open", "--name", "ada", "--server", first.url)
+    config = folder(souk) / "config"
+    config.write_text(config.read_text().ljust(CONFIG_SIZE_MAX - 9, "#") + "\n")
+    longer = second.url + "/" * 16
+    failed = souk("account", "login", "--name", "ada", "--server", longer, stdin="a long password\n", code=6)
+    assert "token-of-second" in failed.stderr, failed.stderr
+    assert first.url in config.read_text() and "token" not in (folder(souk) / "secrets").read_text()
+    assert "first (3)" in souk("account").stdout
+    assert tokens_heard(first) == {"Bearer token-of-first"}
 
 
 def test_files_of_before_work_for_their_market(souk, markets):
