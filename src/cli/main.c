@@ -135,6 +135,8 @@ int main(int argc, char **argv)
         return image_unpack_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "packages-install"))
         return packages_install_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "packages-list"))
+        return packages_list_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "packages-fetch"))
         return packages_fetch_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "import-read"))

@@ -99,14 +99,21 @@ int tenancy_find_image(struct tenancy *tenancy, struct error *error)
 
 /* ---- Unpacking ------------------------------------------------------------------------------- */
 
-/* What it said, if it failed. */
+/* What it said, if it failed: a line for the borrower; behind it, of what fetches, one for the
+ * owner alone. */
 static void read_words(struct tenancy *tenancy, struct error *error)
 {
-    char words[220];
+    char words[512];
     const ssize_t size = read(tenancy->unpack_fd, words, sizeof(words) - 1);
     words[size > 0 ? size : 0] = '\0';
-    words[strcspn(words, "\n")] = '\0';
-    error_set(error, ERROR_REFUSED, "%s: %s", brought_name(tenancy),
+    char *rest = words + strcspn(words, "\n");
+    if (tenancy->step == TENANCY_STEP_FETCH && rest[0] && rest[1]) {
+        rest[1 + strcspn(rest + 1, "\n")] = '\0';
+        log_event(LOG_WARN, "packages_not_fetched", "lease=%" PRIu64 " reason=\"%s\"",
+                  tenancy->document.lease, rest + 1);
+    }
+    rest[0] = '\0';
+    error_set(error, ERROR_REFUSED, "%s: %.219s", brought_name(tenancy),
               words[0]                         ? words
               : tenancy->exit.is_out_of_memory ? "unpacking them took more memory than was leased"
                                                : "unpacking was cut off");
@@ -167,9 +174,9 @@ static void tenancy_on_unpacked(void *context, uint32_t events)
     loop_watch_free(TAKE(tenancy->exit_watch));
     sandbox_free(TAKE(tenancy->sandbox));
     const bool is_wanted = !tenancy->has_failed && !tenancy->is_stop_wanted;
-    if (is_wanted && tenancy->is_fetching && tenancy->exit.code == 0) {
+    if (is_wanted && tenancy->step != TENANCY_STEP_LAST && tenancy->exit.code == 0) {
         close(TAKE_FD(tenancy->unpack_fd));
-        tenancy_install_fetched(tenancy);
+        tenancy_continue_packages(tenancy);
         return;
     }
     const bool is_kept = is_wanted && keep_image(tenancy, &error) == 0;

@@ -64,6 +64,9 @@ struct tenancy_checkpoints {
     struct loop_timer *timer; /* until the market is asked again */
 };
 
+/* Packages are listed and fetched before the last step, which installs them. */
+enum tenancy_step { TENANCY_STEP_LAST, TENANCY_STEP_LIST, TENANCY_STEP_FETCH };
+
 struct tenancy {
     struct tenancy_host *host;
     tenancy_ended_function *on_ended;
@@ -87,7 +90,7 @@ struct tenancy {
     struct image_hold image;       /* the lease runs in it or with it; none: it brought nothing */
     uint8_t image_key[IMAGE_HASH_SIZE];
     bool needs_image;                     /* it has to be unpacked first */
-    bool is_fetching;                     /* packages, before they are installed */
+    enum tenancy_step step;               /* of what unpacks it */
     bool has_begun;                       /* its own process was started */
     bool has_printed;                     /* what unpacked it has something for the log */
     int unpack_fd;                        /* what whoever unpacks it says; -1: nobody does */
@@ -215,8 +218,8 @@ void tenancy_begin_in_image(struct tenancy *tenancy);
 /* tenancy_packages.c */
 /* Has them fetched and installed, or waits while another lease does. */
 MUST_CHECK int tenancy_install_packages(struct tenancy *tenancy, struct error *error);
-/* What was listed is fetched: installs it. */
-void tenancy_install_fetched(struct tenancy *tenancy);
+/* They are listed, or fetched: does what follows. */
+void tenancy_continue_packages(struct tenancy *tenancy);
 void tenancy_on_look(void *context);
 
 /* Starts the lease's own process. */

@@ -1,7 +1,8 @@
 /*
- * The packages that a tenancy brings: what their archive lists is fetched from the owner's index by
- * a process that has the machine's network and sees nothing but the archive; then all are installed
- * by one that has none. Both are confined, with the lease's share.
+ * The packages that a tenancy brings: one process takes their list out of their archive; what it
+ * lists is fetched from the owner's index by one that has the machine's network and sees nothing
+ * but the list; then all are installed by a third. All are confined, with the lease's share, and
+ * only the second has a network.
  *
  * pip knows no bounds: what it has written is measured while it runs. Leases that come together
  * with the same packages have them installed once: one does, the others wait for it.
@@ -13,9 +14,10 @@
 
 enum { LOOK_MS = 500, ENVIRONMENT_MAX = 16 };
 
-/* What is common to both: folders below the one that is unpacked into, made anew. */
+/* What is common to them: folders below the one that is unpacked into, made anew. */
 struct packages_start {
-    char fetch[PATH_MAX], wheels[PATH_MAX], root[PATH_MAX], fetched[PATH_MAX];
+    char fetch[PATH_MAX], brought[PATH_MAX], list[PATH_MAX], pip[PATH_MAX], fetched[PATH_MAX];
+    char wheels[PATH_MAX], root[PATH_MAX];
     char archive[96], bytes[24];
 };
 
@@ -24,7 +26,10 @@ static void find_start(const struct tenancy *tenancy, struct packages_start *out
     char folder[PATH_MAX];
     tenancy_unpack_folder(tenancy, folder);
     snprintf(out->fetch, sizeof(out->fetch), "%.4000s/fetch", folder);
-    snprintf(out->fetched, sizeof(out->fetched), "%.4000s/fetch/fetched", folder);
+    snprintf(out->brought, sizeof(out->brought), "%.4000s/fetch/brought", folder);
+    snprintf(out->list, sizeof(out->list), "%.4000s/fetch/list", folder);
+    snprintf(out->pip, sizeof(out->pip), "%.4000s/fetch/pip", folder);
+    snprintf(out->fetched, sizeof(out->fetched), "%.4000s/fetch/pip/fetched", folder);
     snprintf(out->wheels, sizeof(out->wheels), "%.4000s/wheels", folder);
     snprintf(out->root, sizeof(out->root), "%.4000s/root", folder);
     snprintf(out->archive, sizeof(out->archive), "/data/%s", tenancy_brought_data(tenancy)->name);
@@ -62,6 +67,25 @@ static int start_step(struct tenancy *tenancy, struct sandbox_options *options, 
     return 0;
 }
 
+static int list(struct tenancy *tenancy, struct error *error)
+{
+    struct packages_start start;
+    const char *environment[ENVIRONMENT_MAX];
+    find_start(tenancy, &start);
+    fill_environment(environment, NULL);
+    if (folder_make(start.fetch, 0755, error) < 0 || folder_make(start.brought, 0755, error) < 0 ||
+        folder_make(start.list, 0755, error) < 0)
+        return -1;
+    const char *const argv[] = {"/souk", "packages-list", start.archive, start.bytes, NULL};
+    const struct sandbox_mount mounts[] = {{start.brought, "/wheels", .is_writable = true},
+                                           {start.list, "/list", .is_writable = true},
+                                           {tenancy->data_folder, "/data", .is_writable = false}};
+    struct sandbox_options options = {
+        .argv = argv, .environment = environment, .mounts = mounts, .mount_count = 3};
+    tenancy->step = TENANCY_STEP_LIST;
+    return start_step(tenancy, &options, error);
+}
+
 static int fetch(struct tenancy *tenancy, struct error *error)
 {
     struct packages_start start;
@@ -70,17 +94,17 @@ static int fetch(struct tenancy *tenancy, struct error *error)
     find_start(tenancy, &start);
     snprintf(index, sizeof(index), "PIP_INDEX_URL=%s", tenancy->host->index_url);
     fill_environment(environment, index);
-    if (folder_make(start.fetch, 0755, error) < 0)
+    if (folder_make(start.pip, 0755, error) < 0)
         return -1;
-    const char *const argv[] = {"/souk", "packages-fetch", start.archive, start.bytes, NULL};
-    const struct sandbox_mount mounts[] = {{start.fetch, "/wheels", .is_writable = true},
-                                           {tenancy->data_folder, "/data", .is_writable = false}};
+    const char *const argv[] = {"/souk", "packages-fetch", NULL};
+    const struct sandbox_mount mounts[] = {{start.pip, "/wheels", .is_writable = true},
+                                           {start.list, "/list", .is_writable = false}};
     struct sandbox_options options = {.argv = argv,
                                       .environment = environment,
                                       .mounts = mounts,
                                       .mount_count = 2,
                                       .shares_network = true};
-    tenancy->is_fetching = true;
+    tenancy->step = TENANCY_STEP_FETCH;
     return start_step(tenancy, &options, error);
 }
 
@@ -101,15 +125,15 @@ static int install(struct tenancy *tenancy, struct error *error)
                                       .environment = environment,
                                       .mounts = mounts,
                                       .mount_count = tenancy->document.fetches_packages ? 4 : 3};
+    tenancy->step = TENANCY_STEP_LAST;
     return start_step(tenancy, &options, error);
 }
 
-void tenancy_install_fetched(struct tenancy *tenancy)
+void tenancy_continue_packages(struct tenancy *tenancy)
 {
     struct error error;
-    tenancy->is_fetching = false;
     tenancy_pause_logs(tenancy);
-    if (install(tenancy, &error) < 0)
+    if ((tenancy->step == TENANCY_STEP_LIST ? fetch : install)(tenancy, &error) < 0)
         tenancy_fail(tenancy, &error);
     tenancy_check_end(tenancy);
 }
@@ -120,7 +144,7 @@ static int begin(struct tenancy *tenancy, struct error *error)
     tenancy_unpack_folder(tenancy, folder);
     if (folder_make(folder, 0755, error) < 0)
         return -1;
-    return tenancy->document.fetches_packages ? fetch(tenancy, error) : install(tenancy, error);
+    return tenancy->document.fetches_packages ? list(tenancy, error) : install(tenancy, error);
 }
 
 static int check_size(struct tenancy *tenancy, struct error *error)

@@ -47,6 +47,7 @@ static void end_line(struct packages_words *words)
 {
     words->line[words->size] = '\0';
     note_mismatch(words);
+    words->has_given_up |= strstr(words->line, "Retrying (Retry(total=0") != NULL;
     const bool is_error =
         strncmp(words->line, "ERROR:", 6) == 0 && strcmp(words->line, "ERROR: Exception:") != 0;
     if (words->size > 0 && (is_error || !words->is_error)) {
@@ -134,12 +135,18 @@ int packages_unpack(const char *path, uint64_t bytes_max, struct error *error)
     return archive_unpack(fd, &limits, &summary, error);
 }
 
-int packages_read_lock(struct arena *arena, struct package_lock *out_lock, struct error *error)
+int packages_read_lock_at(struct arena *arena, const char *path, struct package_lock *out_lock,
+                          struct error *error)
 {
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, PACKAGE_LOCK_SIZE_MAX);
     *out_lock = (struct package_lock){0};
-    if (file_read(PACKAGE_LOCK_FILE, &json, error) < 0)
+    if (file_read(path, &json, error) < 0)
         return error->code == ERROR_NOT_FOUND ? 0 : -1;
     return package_lock_read(arena, buffer_text(&json), out_lock, error);
+}
+
+int packages_read_lock(struct arena *arena, struct package_lock *out_lock, struct error *error)
+{
+    return packages_read_lock_at(arena, PACKAGE_LOCK_FILE, out_lock, error);
 }

@@ -1,10 +1,12 @@
 /*
- * Inside a sandbox of its own that shares the machine's network: fetches the packages that a
- * borrower's archive lists from the index that the machine's owner chose (PIP_INDEX_URL), by the
- * machine's own pip: wheels alone, nothing that they ask for besides, each by its hash.
+ * Packages from an index, in two sandboxes. The first has no network: it takes their list out of
+ * the borrower's archive. The second shares the machine's network and has nothing of the borrower's
+ * but that list: it fetches what is listed from the index that the machine's owner chose
+ * (PIP_INDEX_URL), by the machine's own pip: wheels alone, nothing that they ask for besides, each
+ * by its hash.
  *
- * Nothing of it runs here. What pip says stays here, too, as it names the owner's index; the
- * borrower is told the last of it without addresses.
+ * Nothing of it runs here. What pip says names the owner's index: it goes to the owner, as a second
+ * line; the borrower is told one of a few sentences.
  */
 #include "base/file.h"
 #include "base/scope.h"
@@ -18,17 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BROUGHT      "brought"
 #define REQUIREMENTS "requirements.txt"
 
 enum { REQUIREMENTS_SIZE_MAX = 1 << 20 };
-
-static int enter_new(const char *folder, struct error *error)
-{
-    return mkdir(folder, 0755) < 0 || chdir(folder) < 0
-               ? error_set_errno(error, errno, "make \"%s\"", folder)
-               : 0;
-}
 
 static int write_requirements(const struct package_lock *lock, struct error *error)
 {
@@ -41,32 +35,75 @@ static int write_requirements(const struct package_lock *lock, struct error *err
     return file_replace(REQUIREMENTS, &part, 1, 0644, error);
 }
 
-/* The list is what is wanted of the archive; the wheels beside it are unpacked again, without a
- * network, by what installs them. */
-static int read_archive(struct arena *arena, const char *path, uint64_t bytes_max,
-                        struct package_lock *lock, struct error *error)
+/* Reads it as well, so that what is wrong with it is told where no network is. */
+static int take_list(const char *archive, uint64_t bytes_max, struct error *error)
 {
-    if (enter_new(BROUGHT, error) < 0 || packages_unpack(path, bytes_max, error) < 0)
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct package_lock lock;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, PACKAGE_LOCK_SIZE_MAX);
+    if (packages_unpack(archive, bytes_max, error) < 0)
         return -1;
-    if (packages_read_lock(arena, lock, error) < 0)
+    if (packages_read_lock(arena, &lock, error) < 0)
         return error_wrap(error, "their list");
-    if (chdir("..") < 0 || mkdir(PACKAGES_FETCHED_FOLDER, 0755) < 0)
-        return error_set_errno(error, errno, "make \"" PACKAGES_FETCHED_FOLDER "\"");
-    return write_requirements(lock, error);
+    if (lock.packages.count == 0)
+        return 0;
+    package_lock_write(&lock, &json);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    const struct text part = buffer_text(&json);
+    return file_replace(PACKAGES_LIST_MOUNT "/" PACKAGE_LOCK_FILE, &part, 1, 0644, error);
 }
 
-static void hide_addresses(char *words)
+int packages_list_main(int argc, char **argv)
 {
-    for (char *found; (found = strstr(words, "http"));) {
-        const size_t size = strcspn(found, " ");
-        char *rest = found + size;
-        if (size < 3) {
-            found[0] = '.';
-            continue;
-        }
-        memcpy(found, "...", 3);
-        memmove(found + 3, rest, strlen(rest) + 1);
+    struct error error;
+    uint64_t bytes_max;
+    if (argc != 3 || text_parse_u64(text_of(argv[2]), &bytes_max, &error) < 0) {
+        puts("not for people: the lender's daemon starts it");
+        return 2;
     }
+    if (take_list(argv[1], bytes_max, &error) == 0)
+        return 0;
+    puts(error.message);
+    return 1;
+}
+
+/* Which of the listed packages pip speaks of. */
+static void name_package(const struct package_lock *lock, const char *words,
+                         char out[PACKAGES_WORDS_SIZE])
+{
+    const struct locked_package *packages = lock->packages.items;
+    snprintf(out, PACKAGES_WORDS_SIZE, "a package");
+    for (size_t i = 0; i < lock->packages.count; i++) {
+        char name[PACKAGE_NAME_SIZE + PACKAGE_VERSION_SIZE + 2];
+        const int size =
+            snprintf(name, sizeof(name), "%s==%s", packages[i].name, packages[i].version);
+        const char *found = strstr(words, name);
+        if (found && (found == words || found[-1] == ' ') && strchr(" :", found[size]))
+            memcpy(out, name, (size_t)size + 1);
+    }
+}
+
+static void print_failure(const struct package_lock *lock, const struct packages_command *command,
+                          const struct packages_words *words, int status)
+{
+    char name[PACKAGES_WORDS_SIZE];
+    if (words->has_mismatch) {
+        name_package(lock, words->mismatched, name);
+        printf("%s: this machine's index has another file than the job names: its sha256 does not "
+               "match\n",
+               name);
+    } else if (strstr(words->kept, "No matching distribution found") && !words->has_given_up) {
+        name_package(lock, words->kept, name);
+        printf("%s: this machine's index has no wheel of it that fits this machine\n", name);
+    } else if (!words->kept[0] || strstr(words->kept, "No module named pip")) {
+        packages_print_failure("this machine's index: pip", command, words, status);
+    } else {
+        puts("this machine's index could not be read; its owner is told why");
+    }
+    if (words->kept[0])
+        puts(words->kept);
 }
 
 static int fetch(const struct package_lock *lock)
@@ -93,14 +130,7 @@ static int fetch(const struct package_lock *lock)
             count == 1 ? "" : "s");
     if (packages_run(&command, /* is_echoed= */ false, &words, &status))
         return 0;
-    if (words.has_mismatch) {
-        printf("%s: this machine's index has another file than the job names: its sha256 does not "
-               "match\n",
-               words.mismatched[0] ? words.mismatched : "a package");
-        return -1;
-    }
-    hide_addresses(words.kept);
-    packages_print_failure("this machine's index: pip", &command, &words, status);
+    print_failure(lock, &command, &words, status);
     return -1;
 }
 
@@ -109,13 +139,19 @@ int packages_fetch_main(int argc, char **argv)
     AUTO(arena) struct arena *arena = arena_new(0);
     struct error error;
     struct package_lock lock;
-    uint64_t bytes_max;
-    if (argc != 3 || text_parse_u64(text_of(argv[2]), &bytes_max, &error) < 0) {
+    (void)argv;
+    if (argc != 1) {
         puts("not for people: the lender's daemon starts it");
         return 2;
     }
-    if (read_archive(arena, argv[1], bytes_max, &lock, &error) < 0) {
+    if (packages_read_lock_at(arena, PACKAGES_LIST_MOUNT "/" PACKAGE_LOCK_FILE, &lock, &error) <
+            0 ||
+        write_requirements(&lock, &error) < 0) {
         puts(error.message);
+        return 1;
+    }
+    if (mkdir(PACKAGES_FETCHED_FOLDER, 0755) < 0) {
+        puts("no folder can be made for what is fetched");
         return 1;
     }
     return lock.packages.count > 0 && fetch(&lock) < 0 ? 1 : 0;

@@ -15,6 +15,8 @@ enum {
     PACKAGES_ARGUMENTS_MAX = 24,
 };
 
+/* Where what takes the list out of the archive leaves it, and what fetches them finds it. */
+#define PACKAGES_LIST_MOUNT "/list"
 /* What fetches them leaves them in FETCHED_FOLDER of its working folder; what installs them has
  * that as FETCHED_MOUNT. */
 #define PACKAGES_FETCHED_FOLDER "fetched"
@@ -36,6 +38,7 @@ struct packages_words {
     bool is_error;
     char mismatched[PACKAGES_WORDS_SIZE]; /* the package whose file has another hash, says pip */
     bool has_mismatch;
+    bool has_given_up; /* the last of its attempts to reach a server failed */
 };
 
 /* Runs it to its end; what it says goes to standard error if it is echoed. False when it failed;
@@ -48,6 +51,9 @@ void packages_print_failure(const char *what, const struct packages_command *com
 
 /* The archive into the working folder. */
 MUST_CHECK int packages_unpack(const char *path, uint64_t bytes_max, struct error *error);
-/* The list in the working folder; empty when there is none. */
+/* The list; empty when there is none. */
+MUST_CHECK int packages_read_lock_at(struct arena *arena, const char *path,
+                                     struct package_lock *out_lock, struct error *error);
+/* That in the working folder. */
 MUST_CHECK int packages_read_lock(struct arena *arena, struct package_lock *out_lock,
                                   struct error *error);

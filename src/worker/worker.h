@@ -24,7 +24,9 @@ int image_unpack_main(int argc, char **argv);
  * the working folder, into a new virtual environment in /packages. What is done, and what pip says,
  * is told on standard error; in one line what went wrong, on standard output. */
 int packages_install_main(int argc, char **argv);
-/* `souk packages-fetch ARCHIVE BYTES_MAX`, before it: what the archive lists of an index. */
+/* `souk packages-list ARCHIVE BYTES_MAX` and `souk packages-fetch`, before it: what the archive
+ * lists of an index. */
+int packages_list_main(int argc, char **argv);
 int packages_fetch_main(int argc, char **argv);
 
 /* `souk import-read NAME file|folder BYTES_MAX FILES_MAX` and `souk import-look NAME whole|start`,

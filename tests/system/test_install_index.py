@@ -2,6 +2,8 @@
 
 covers worker/packages_fetch.c, worker/packages_main.c, peer/tenancy_packages.c, client/wheels.c
 """
+import hashlib
+
 import pytest
 
 from training import Lender, wait_for
@@ -55,10 +57,11 @@ def test_what_the_index_has_is_fetched_by_the_lender_and_the_rest_is_brought(pla
     assert "/packages/lib/python3" in done.log and "asked.py needed mine" in done.log, done.log
     assert index.url not in done.log, done.log
     # The newest that fits, once by who resolves and once by the lender; and never again.
+    wanted = ["/simple/asked/asked-1.0-py3-none-any.whl", "/simple/needed/needed-1.0-py3-none-any.whl"]
     fetched = downloads(index)
-    assert sorted(set(fetched)) == ["/simple/asked/asked-1.0-py3-none-any.whl",
-                                    "/simple/needed/needed-1.0-py3-none-any.whl"], fetched
+    assert sorted(fetched) == sorted(2 * wanted), fetched
     done = run(place, tmp_path / "again", **job)
+    assert sorted(downloads(index)[len(fetched):]) == wanted, downloads(index)
     assert done.returncode == 0 and "fetching" not in done.log and "asked.py" in done.log, (done.words, done.log)
     assert log_of(place).count("packages_installed") == before + 1
 
@@ -78,7 +81,7 @@ def test_another_file_in_the_lenders_index_fails_the_job_and_names_it(place, she
         "match" in done.words, done.words
 
 
-def test_what_the_lenders_index_lacks_fails_the_job_with_pips_words(place, shelf, tmp_path):
+def test_what_the_lenders_index_lacks_fails_the_job_and_names_it(place, shelf, tmp_path):
     folder = tmp_path / "theirs"
     write_index(folder, [wheel(tmp_path / "made", "rare")])
     theirs = Index(folder)
@@ -88,8 +91,30 @@ def test_what_the_lenders_index_lacks_fails_the_job_with_pips_words(place, shelf
     finally:
         theirs.stop()
     assert done.returncode != 0 and "ran" not in done.log.split(), (done.out, done.err)
-    assert "this machine's index: pip: ERROR: No matching distribution found for rare==1.0" in done.words, done.words
+    assert "the packages: rare==1.0: this machine's index has no wheel of it that fits" in done.words, done.words
     assert shelf[1].url not in done.words, done.words
+    assert 'reason="ERROR: No matching distribution found for rare==1.0' in log_of(place)
+
+
+def test_where_the_lenders_index_is_only_the_lender_is_told(place, shelf, tmp_path):
+    """It sends pip to a server of its own, by a way that pip does not know."""
+    made = wheel(tmp_path / "made", "elsewhere")
+    write_index(tmp_path / "theirs", [made])
+    inside = shelf[0] / "simple" / "elsewhere"
+    inside.mkdir()
+    (inside / "index.html").write_text(
+        f'<!DOCTYPE html><html><body><a href="ftp://files.index.lan/{made.name}#sha256='
+        f'{hashlib.sha256(made.read_bytes()).hexdigest()}">{made.name}</a></body></html>')
+    theirs = Index(tmp_path / "theirs")
+    try:
+        done = run(place, tmp_path / "job", requirements=requirements_of(theirs, tmp_path, "elsewhere"),
+                   resources={"cpus": 0.8, "memory": 0.2, "install": "index"}, run="echo ran")
+    finally:
+        theirs.stop()
+    assert done.returncode != 0 and "ran" not in done.log.split(), (done.out, done.err)
+    assert "the packages: this machine's index could not be read; its owner is told why" in done.words, done.words
+    assert "index.lan" not in done.words + done.log, (done.words, done.log)
+    assert "files.index.lan" in log_of(place)
 
 
 def test_only_machines_that_say_so_are_taken(place, shelf, tmp_path):
