@@ -2,6 +2,8 @@
 
 #include "base/text.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 
 enum { INDEX_URL_MAX = 1000 };
@@ -17,10 +19,29 @@ static struct text find_host(struct text url)
     return (struct text){rest.data, size};
 }
 
+/* Without its port, and an IPv6 address without its brackets. */
+static struct text cut_port(struct text host)
+{
+    const char *end = host.data[0] == '[' ? memchr(host.data, ']', host.size) : NULL;
+    if (end && (end + 1 == host.data + host.size || end[1] == ':'))
+        return (struct text){host.data + 1, (size_t)(end - host.data) - 1};
+    const char *colon = memchr(host.data, ':', host.size);
+    return (struct text){host.data, colon ? (size_t)(colon - host.data) : host.size};
+}
+
 static bool is_own(struct text host)
 {
-    return text_starts_with(host, TEXT("127.")) || text_starts_with(host, TEXT("[::1]")) ||
-           text_is(host, "localhost") || text_starts_with(host, TEXT("localhost:"));
+    char name[INET6_ADDRSTRLEN];
+    struct in_addr four;
+    struct in6_addr six;
+    struct error ignored; /* a longer name is no such address */
+    if (text_copy(cut_port(host), name, sizeof(name), &ignored) < 0)
+        return false;
+    if (host.data[0] == '[')
+        return inet_pton(AF_INET6, name, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+    if (!strcmp(name, "localhost"))
+        return true;
+    return inet_pton(AF_INET, name, &four) == 1 && ntohl(four.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
 static int check_index(const char *index_url, struct error *error)

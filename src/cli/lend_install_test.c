@@ -23,13 +23,19 @@ static void an_index_is_https_or_on_this_machine_and_has_no_password(void **stat
 {
     (void)state;
     static const char *const right[] = {"https://pypi.org/simple", "http://localhost:3141/root",
-                                        "http://[::1]:80/", "http://127.0.0.1"};
+                                        "http://[::1]:80/",        "http://[::1]",
+                                        "http://127.0.0.1",        "http://127.8.0.1:80/"};
     static const char *const wrong[] = {"",
                                         "pypi.org/simple",
                                         "ftp://host/simple",
                                         "file:///srv/simple",
                                         "http://index.example/simple",
                                         "http://localhost.example/simple",
+                                        "http://127.0.0.1.example/simple",
+                                        "http://127.example:80/simple",
+                                        "http://[::1].example/simple",
+                                        "http://[::2]/simple",
+                                        "http://[localhost]/simple",
                                         "https://me:word@index.example/simple",
                                         "https:///simple",
                                         "https://a b/simple",
