@@ -13,8 +13,6 @@ enum { RECORD_SIZE_MAX = 1 << 20, WRITTEN_SIZE = 1 << 16 };
 
 struct part {
     FILE *file;
-    char *line; /* getline's */
-    size_t line_size;
     struct buffer record; /* with its line's end */
 };
 
@@ -29,43 +27,40 @@ static void parts_done(struct parts *parts)
     for (size_t i = 0; i < parts->count; i++) {
         if (parts->items[i].file)
             fclose(parts->items[i].file);
-        free(parts->items[i].line);
         buffer_done(&parts->items[i].record);
     }
     buffer_done(&parts->out);
 }
 
-static size_t count_quotes(struct text text)
+/* Strangers wrote it, and it may go to a terminal: no record has other control characters. */
+static bool is_plain(int byte)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < text.size; i++)
-        count += text.data[i] == '"';
-    return count;
+    return (byte >= ' ' && byte != 0x7f) || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
 /* One record, which in CSV may have line breaks in its quotes; an empty one at the end. */
 static int read_record(const struct predict_merge_options *options, struct part *part, size_t rank,
                        struct error *error)
 {
+    bool is_quoted = false;
     buffer_clear(&part->record);
-    for (size_t quotes = 0;;) {
-        const ssize_t size = getline(&part->line, &part->line_size, part->file);
-        if (size < 0 && ferror(part->file))
-            return error_set_errno(error, errno, "read \"%.150s\"", options->paths[rank]);
-        if (size < 0 && part->record.size == 0)
-            return 0;
-        const bool has_end = size > 0 && part->line[size - 1] == '\n';
-        if (!has_end || part->record.size + (size_t)size > RECORD_SIZE_MAX)
-            return error_set(error, ERROR_CORRUPT,
-                             "what rank %zu told breaks off, or is no such "
-                             "file",
+    for (int byte; (byte = getc(part->file)) != EOF;) {
+        if (!is_plain(byte))
+            return error_set(error, ERROR_CORRUPT, "what rank %zu told has control characters",
                              rank);
-        const struct text line = {part->line, (size_t)size};
-        buffer_append_text(&part->record, line);
-        quotes += count_quotes(line);
-        if (options->is_json || quotes % 2 == 0)
+        if (part->record.size == RECORD_SIZE_MAX)
+            break;
+        buffer_append_byte(&part->record, (uint8_t)byte);
+        is_quoted ^= byte == '"' && !options->is_json;
+        if (byte == '\n' && !is_quoted)
             return buffer_check(&part->record, error);
     }
+    if (ferror(part->file))
+        return error_set_errno(error, errno, "read \"%.150s\"", options->paths[rank]);
+    if (part->record.size == 0)
+        return 0;
+    return error_set(error, ERROR_CORRUPT, "what rank %zu told breaks off, or is no such file",
+                     rank);
 }
 
 static bool has_index(const struct predict_merge_options *options, const struct part *part,

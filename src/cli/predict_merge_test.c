@@ -78,6 +78,8 @@ static void parts_that_do_not_fit_together_are_refused(void **state)
         {"i,p\r\n0,a\r\n", "i,p\r\n1,b"},              /* broken off */
         {"i,p\r\n0,\"a\r\n2,b\r\n", "i,p\r\n1,b\r\n"}, /* in a quote */
         {"i,p\r\n00,a\r\n", "i,p\r\n1,b\r\n"},
+        {"i,p\r\n0,a\r\n", "i,p\r\n1,\x1b[2Jb\r\n"}, /* it would speak to the terminal */
+        {"i,p\r\n0,a\r\n", "i,p\r\n1,\x7f\r\n"},
     };
     struct error error;
     struct buffer out AUTO_BUFFER;
@@ -87,11 +89,35 @@ static void parts_that_do_not_fit_together_are_refused(void **state)
         ASSERT_FAILS(merge(wrong[i], 2, false, &out, &records, &error), ERROR_CORRUPT);
 }
 
+static void a_record_has_a_largest_size(void **state)
+{
+    (void)state;
+    enum { SIZE_MAX_OF_RECORD = 1 << 20 };
+    struct error error;
+    struct buffer out AUTO_BUFFER, line AUTO_BUFFER;
+    uint64_t records = 0;
+    buffer_init(&out, 4 << 20);
+    buffer_init(&line, 4 << 20);
+    buffer_append_string(&line, "{\"index\":0,\"p\":\"");
+    while (line.size < SIZE_MAX_OF_RECORD - 3)
+        buffer_append_byte(&line, 'a');
+    buffer_append_string(&line, "\"}\n");
+    const char *const longest[] = {buffer_string(&line)};
+    assert_int_equal(line.size, SIZE_MAX_OF_RECORD);
+    ASSERT_OK(merge(longest, 1, true, &out, &records, &error));
+    assert_int_equal(out.size, SIZE_MAX_OF_RECORD);
+    line.data[line.size - 1] = ' ';
+    buffer_append_byte(&line, '\n');
+    const char *const longer[] = {buffer_string(&line)};
+    ASSERT_FAILS(merge(longer, 1, true, &out, &records, &error), ERROR_CORRUPT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_told_in_the_order_of_their_records),
         cmocka_unit_test(parts_that_do_not_fit_together_are_refused),
+        cmocka_unit_test(a_record_has_a_largest_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
