@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 512 };
-
 /* Set by the signal that ends the command while something is put. */
 static volatile sig_atomic_t has_signal;
 
@@ -89,18 +87,15 @@ static int put(const struct results_target *target, const char *address, int fd,
     return result;
 }
 
-/* The file is open and has no name any more. */
+/* The file never has a name: whatever ends the command, nothing is left of it. */
 static int fetch(struct arena *arena, struct client *client, uint64_t job,
                  const struct api_artifact *artifact, int *out_fd, struct error *error)
 {
     const char *scratch = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): nobody sets it */
-    char path[PATH_SIZE];
-    const int size = snprintf(path, sizeof(path), "%s/souk-XXXXXX",
-                              scratch && scratch[0] ? scratch : "/var/tmp");
-    AUTO_FD int fd = size < (int)sizeof(path) ? mkostemp(path, O_CLOEXEC) : -1;
+    AUTO_FD int fd =
+        open(scratch && scratch[0] ? scratch : "/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_set_errno(error, errno, "make a file for what is fetched");
-    unlink(path);
     if (artifact_download(arena, client, job, artifact, fd, error) < 0)
         return -1;
     if (lseek(fd, 0, SEEK_SET) < 0)
