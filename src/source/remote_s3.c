@@ -93,6 +93,7 @@ static const struct refusal {
 } refusals[] = {
     {"NoSuchBucket", ERROR_NOT_FOUND, "there is no such bucket"},
     {"NoSuchKey", ERROR_NOT_FOUND, "there is no such object"},
+    {"NoSuchUpload", ERROR_NOT_FOUND, "the server has dropped the parts that were sent"},
     {"InvalidAccessKeyId", ERROR_REFUSED, "AWS_ACCESS_KEY_ID is not known there"},
     {"SignatureDoesNotMatch", ERROR_REFUSED,
      "AWS_SECRET_ACCESS_KEY is not that of AWS_ACCESS_KEY_ID"},

@@ -123,6 +123,23 @@ static int put_part(struct remote_reading *reading, void *context, struct error 
     return 0;
 }
 
+static bool is_upload_gone(const struct http_response *response)
+{
+    struct text code;
+    return response->status == 404 && s3_answer_find(buffer_text(&response->body), "Code", &code) &&
+           text_is(code, "NoSuchUpload");
+}
+
+/* Whether it was put together already, and the answer to that got lost on its way. */
+static bool is_whole(struct remote_reading *reading, const struct upload *upload)
+{
+    struct error ignored; /* that the upload is gone is what is told then */
+    struct http_response response AUTO_HTTP_RESPONSE;
+    http_response_init(&response);
+    return ask(reading, &(struct step){"HEAD", "", TEXT("")}, &response, &ignored) == 0 &&
+           response.body_bytes >= 0 && (size_t)response.body_bytes == upload->bytes.size;
+}
+
 /* Its answer may begin before it is done, so that a failure has status 200, too. */
 static int complete(struct remote_reading *reading, void *context, struct error *error)
 {
@@ -138,9 +155,10 @@ static int complete(struct remote_reading *reading, void *context, struct error 
         buffer_append_format(&list, "<Part><PartNumber>%zu</PartNumber><ETag>%s</ETag></Part>",
                              i + 1, upload->etags[i]);
     buffer_append_string(&list, "</CompleteMultipartUpload>");
-    if (buffer_check(&list, error) < 0 || write_query(upload, 0, query, error) < 0 ||
-        ask(reading, &(struct step){"POST", query, buffer_text(&list)}, &response, error) < 0)
+    if (buffer_check(&list, error) < 0 || write_query(upload, 0, query, error) < 0)
         return -1;
+    if (ask(reading, &(struct step){"POST", query, buffer_text(&list)}, &response, error) < 0)
+        return is_upload_gone(&response) && is_whole(reading, upload) ? 0 : -1;
     if (!s3_answer_find(buffer_text(&response.body), "ETag", &etag))
         return error_set(error, ERROR_UNAVAILABLE, "the parts were not put together");
     return 0;

@@ -206,6 +206,16 @@ class BucketHandler(Handler):
         else:
             self.give(server.objects[key])
 
+    def do_HEAD(self):
+        server = self.server_of_test
+        path, _, query = self.path.partition("?")
+        key = urllib.parse.unquote(path).lstrip("/").partition("/")[2]
+        server.note(f"HEAD {key}")
+        if self.is_signed(path, query):
+            self.send_response(200 if key in server.objects else 404)
+            self.send_header("Content-Length", str(len(server.objects.get(key, b""))))
+            self.end_headers()
+
     # -- writing
 
     def taken(self):
@@ -215,6 +225,8 @@ class BucketHandler(Handler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.bucket, _, self.key = urllib.parse.unquote(path).lstrip("/").partition("/")
         self.query = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+        if server.drops_uploads and self.command == "POST" and "uploadId" in self.query:
+            server.uploads.clear()
         wrong = server.faults.get(f"{self.command} {self.query.get('partNumber', '')}".strip(), [])
         server.note(f"{self.command} {self.bucket}/{self.key} {sorted(self.query)}")
         if wrong:
@@ -260,6 +272,10 @@ class BucketHandler(Handler):
             return
         server.objects[self.key] = b"".join(parts[n][1] for n in sorted(parts))
         del server.uploads[self.query["uploadId"]]
+        if server.answers_lost:
+            server.answers_lost -= 1
+            self.close_connection = True
+            return
         self.answer(200, b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>")
 
     def do_DELETE(self):
@@ -304,6 +320,8 @@ class Bucket(Server):
         super().__init__(BucketHandler)
         self.objects = dict(objects)
         self.uploads = {}  # by id: number -> (etag, bytes)
+        self.drops_uploads = False  # before their parts are put together
+        self.answers_lost = 0  # of those to parts that were put together
         self.faults = {}   # "PUT", "PUT 2" of a part, "POST": statuses that it is answered with first
         self.access_key, self.secret_key, self.token = "AKIATEST", "sEcReT/with+slash", token
         self.region = "eu-central-1"

@@ -78,6 +78,21 @@ def test_a_bucket_elsewhere_is_found_and_what_was_sent_in_vain_is_dropped(left):
         assert "InternalError" in done.stderr and bucket.uploads == {} and "x/rank0-large.bin" not in bucket.objects
 
 
+def test_parts_whose_last_answer_is_lost_are_there_and_that_is_enough(left):
+    with Bucket({}) as bucket:
+        bucket.answers_lost = 1
+        fetch(left, "s3://souk-data/x", bucket.environment(), "rank0-large.bin")
+        assert bucket.objects == {"x/rank0-large.bin": LARGE} and bucket.uploads == {}
+        assert bucket.asked.count("HEAD x/rank0-large.bin") == 1, bucket.asked
+
+
+def test_an_upload_that_is_gone_is_no_success_where_another_object_is(left):
+    with Bucket({"x/rank0-large.bin": b"an older one"}) as bucket:
+        bucket.drops_uploads = True
+        done = fetch(left, "s3://souk-data/x", bucket.environment(), "rank0-large.bin", code=3)
+        assert "dropped the parts" in done.stderr and bucket.objects == {"x/rank0-large.bin": b"an older one"}, done.stderr
+
+
 @pytest.mark.parametrize("change, target, code, words", [
     ({"AWS_SECRET_ACCESS_KEY": "other"}, "s3://souk-data/x", 5, "is not that of AWS_ACCESS_KEY_ID"),
     ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "s3://souk-data/x", 5, "are not set"),
