@@ -2,6 +2,9 @@
 
 covers cli/predict_job.c
 """
+import os
+import signal
+
 from predicting import LEAST, open_market, souk, start, train, write_rows
 from serving import HUNG_S
 from training import wait_for
@@ -12,13 +15,22 @@ def leases(market):
     return market.get(f"/v1/jobs/{jobs[0]['id']}", market.token).json["leases"] if jobs else []
 
 
+def running(market):
+    return [lease for lease in leases(market) if lease["state"] == "running"]
+
+
 def test_a_lost_machines_part_is_told_by_another(tmp_path):
     with open_market(tmp_path, "first", "second", "third") as market:
         model, rows = train(market, tmp_path), write_rows(tmp_path / "rows.csv", 100000)
         here = souk(market, "model", "predict", model, "--data", rows).out
         process = start(market, "model", "predict", model, "--data", rows, "-n", 2, "-y", *LEAST, "-o", tmp_path / "told.csv")
-        wait_for("both ranks to run", lambda: sum(lease["state"] == "running" for lease in leases(market)) == 2, step=0.02)
-        lost = leases(market)[0]
+        lost = wait_for("a rank to run", lambda: running(market), step=0.02)[0]
+        # Held still, it does not end before the other rank has begun.
+        for pid in market.lenders[lost["machine_name"]].keepers().values():
+            os.kill(pid, signal.SIGSTOP)
+        wait_for("the other rank", lambda: any(
+            lease["rank"] != lost["rank"] and lease["state"] in ("running", "ended") for lease in leases(market)), step=0.02)
+        assert lost["id"] in [lease["id"] for lease in running(market)], leases(market)
         market.lenders[lost["machine_name"]].die()
         out, err = process.communicate(timeout=HUNG_S)
         assert process.returncode == 0 and out == "", (out, err)
