@@ -92,7 +92,9 @@ static int write_document(struct hub *hub, const struct core *core, const struct
     struct job_spec spec = {0};
     if (job_spec_read(arena, job->request.spec, &spec, error) < 0)
         return -1;
-    if (secrets_open(hub->server, job->request.account, &spec, secrets, error) < 0)
+    /* One that runs has had its START, and gets no other. */
+    if (lease->state != LEASE_STATE_RUNNING &&
+        secrets_open(hub->server, job->request.account, &spec, secrets, error) < 0)
         return -1;
     out->is_command = job_spec_is_command(&spec);
     out->checkpoint_interval_ms = job_spec_checkpoint_ms(&spec);

@@ -47,14 +47,19 @@ void sealed_free(struct sealed *sealed)
     free(sealed);
 }
 
+static bool has_name(struct text file)
+{
+    for (size_t i = 0; i < SEALED_NAME_SIZE - 1; i++)
+        if (i == file.size || !file.data[i] || !strchr("0123456789abcdef", file.data[i]))
+            return false;
+    return true;
+}
+
 /* A name comes from a job's spec: it must not lead elsewhere. */
 static int find_path(const struct sealed *sealed, struct text name, char out[PATH_MAX],
                      struct error *error)
 {
-    bool is_name = name.size == SEALED_NAME_SIZE - 1;
-    for (size_t i = 0; i < name.size && is_name; i++)
-        is_name = strchr("0123456789abcdef", name.data[i]) && name.data[i];
-    if (!is_name)
+    if (name.size != SEALED_NAME_SIZE - 1 || !has_name(name))
         return error_set(error, ERROR_INVALID, "no name of sealed secrets");
     ASSERT(snprintf(out, PATH_MAX, "%s/" TEXT_FORMAT, sealed->folder, TEXT_ARGS(name)) < PATH_MAX);
     return 0;
@@ -142,8 +147,9 @@ int sealed_sweep(const struct sealed *sealed, bool (*is_needed)(void *context, s
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this folder */
     while (result == 0 && (item = readdir(folder))) {
         const struct text name = text_of(item->d_name);
-        if (text_is(name, ".") || text_is(name, "..") || is_needed(context, name))
-            continue;
+        if (!has_name(name) || is_needed(context, name))
+            continue; /* not of this module, or needed; one that was not written to its end is not
+                       */
         if (unlinkat(dirfd(folder), item->d_name, 0) < 0)
             result = error_set_errno(error, errno, "remove secrets of a job that is over");
     }

@@ -39,7 +39,7 @@ MUST_CHECK int sealed_get(const struct sealed *sealed, uint64_t account, struct 
 /* What is not there is gone already. */
 MUST_CHECK int sealed_remove(const struct sealed *sealed, struct text name, struct error *error);
 
-/* Removes all but those that are needed. */
+/* Removes all but those that are needed; what has no name of sealed secrets is left alone. */
 MUST_CHECK int sealed_sweep(const struct sealed *sealed,
                             bool (*is_needed)(void *context, struct text name), void *context,
                             struct error *error);

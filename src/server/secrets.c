@@ -70,23 +70,25 @@ int secrets_open(const struct server *server, uint64_t account, const struct job
     return sealed_get(server->sealed, account, spec->secret_file, json, error);
 }
 
-/* Empty: the job has none. */
-static struct text file_of(struct arena *arena, const struct job *job)
+/* False: the spec cannot be read. Empty: the job has none. */
+static bool find_file(struct arena *arena, const struct job *job, struct text *out_file)
 {
     struct error error;
     struct job_spec spec = {0};
-    if (job_spec_read(arena, job->request.spec, &spec, &error) == 0)
-        return spec.secret_file;
-    log_event(LOG_WARN, "spec_unread", "job=%" PRIu64 " error=\"%s\"", job->id, error.message);
-    return (struct text){0};
+    const bool is_read = job_spec_read(arena, job->request.spec, &spec, &error) == 0;
+    if (!is_read)
+        log_event(LOG_WARN, "spec_unread", "job=%" PRIu64 " error=\"%s\"", job->id, error.message);
+    *out_file = is_read ? spec.secret_file : (struct text){0};
+    return is_read;
 }
 
 void secrets_forget(const struct server *server, const struct job *job)
 {
     AUTO(arena) struct arena *arena = arena_new(4 << 20);
     struct error error;
-    const struct text file = file_of(arena, job);
-    if (file.size && sealed_remove(server->sealed, file, &error) < 0)
+    struct text file;
+    if (find_file(arena, job, &file) && file.size &&
+        sealed_remove(server->sealed, file, &error) < 0)
         log_event(LOG_WARN, "secrets_left", "job=%" PRIu64 " error=\"%s\"", job->id, error.message);
 }
 
@@ -95,16 +97,19 @@ struct needed {
     const struct core *core;
 };
 
+/* A job that goes on and cannot be read may need any of them. */
 static bool is_needed(void *context, struct text name)
 {
     const struct needed *needed = context;
-    bool is_found = false;
-    for (size_t i = 0; i < core_job_count(needed->core) && !is_found; i++) {
+    for (size_t i = 0; i < core_job_count(needed->core); i++) {
         const struct job *job = core_job_at(needed->core, i);
+        struct text file;
         arena_clear(needed->arena);
-        is_found = !job_state_is_final(job->state) && text_equal(file_of(needed->arena, job), name);
+        if (!job_state_is_final(job->state) &&
+            (!find_file(needed->arena, job, &file) || text_equal(file, name)))
+            return true;
     }
-    return is_found;
+    return false;
 }
 
 int secrets_sweep(const struct server *server, const struct core *core, struct error *error)
