@@ -49,8 +49,10 @@ int mount_writer_open(const char *folder, struct text target, const struct mount
         snprintf(writer->root, sizeof(writer->root), "%s/" TEXT_FORMAT, folder,
                  TEXT_ARGS(target)) >= (int)sizeof(writer->root))
         return error_set(error, ERROR_INVALID, "file_mounts: a target that cannot be");
-    if ((mkdir(folder, 0755) < 0 && errno != EEXIST) || make_folders(writer->root, kept, error) < 0)
+    if (mkdir(folder, 0755) < 0 && errno != EEXIST)
         return error_set_errno(error, errno, "make the folder of file_mounts");
+    if (make_folders(writer->root, kept, error) < 0)
+        return -1;
     if (!index->is_single && mkdir(writer->root, 0755) < 0)
         return error_set_errno(error, errno, "make a folder of file_mounts");
     *out_writer = TAKE(writer);

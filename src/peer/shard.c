@@ -12,7 +12,7 @@
 
 /* So many chunks are fetched and pinned, then written, then the next: a lease needs no more of the
  * cache than this, however large its data is. */
-enum { BATCH_CHUNKS = 8, IDX_COUNT_OFFSET = 4 };
+enum { BATCH_CHUNKS = 8, IDX_COUNT_OFFSET = 4, MOUNT_PLACE_BYTES = 4096 };
 
 struct shard {
     struct shard_options options;
@@ -312,6 +312,13 @@ static int shard_read_index(struct shard *shard, size_t at, struct error *error)
                                 &shard->ranges[at], error);
 }
 
+/* What its files and folders take of the disk, however few bytes they have. */
+static uint64_t shard_mount_overhead(const struct shard *shard, size_t at)
+{
+    const uint64_t folders = mount_index_folders(&shard->indexes[at], &shard->parts[at]);
+    return (shard->parts[at].file_count + folders) * MOUNT_PLACE_BYTES;
+}
+
 static int shard_map(struct shard *shard, size_t *out_chunk_count, struct error *error)
 {
     uint64_t bytes = 0;
@@ -325,6 +332,8 @@ static int shard_map(struct shard *shard, size_t *out_chunk_count, struct error 
                                                 &shard->ranges[i], error)) < 0)
             return error_wrap(error, "data \"%s\"", data->name);
         bytes += manifest->header_bytes + shard->ranges[i].size_bytes;
+        if (data->mount)
+            bytes += shard_mount_overhead(shard, i);
         chunk_count += shard->ranges[i].chunk_count;
         if (bytes > shard->options.bytes_max)
             return error_set(error, ERROR_EXHAUSTED, "the data is larger than the lease's disk");

@@ -260,13 +260,27 @@ static void a_shared_mount_fetches_the_ranks_own_files_alone(void **state)
                                 &manifest_chunk(&manifest, range.first_chunk_index)->hash, &error));
     fixture->rank = 1;
     fixture->world = 2;
-    run(fixture, &data, 1, 8 + MOUNT_HEADER_SIZE);
+    const uint64_t overhead = UINT64_C(3) * 4096; /* b, b/run and c */
+    run(fixture, &data, 1, 8 + MOUNT_HEADER_SIZE + overhead);
     expect_success(fixture);
     expect_text(fixture, "data/b/run", "bbbbbb", 0755);
     expect_text(fixture, "data/c", "cc", 0644);
     char path[192];
     snprintf(path, sizeof(path), "%s/mounts/data/a", fixture->files);
     assert_int_equal(access(path, F_OK), -1);
+}
+
+static void files_and_folders_without_bytes_take_room_of_the_lease(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t index_size;
+    const struct manifest manifest = pack_mount(fixture, &index_size);
+    const struct job_mount mount = {.target = TEXT("data")};
+    struct lease_data data = input_of(fixture, &manifest, "mount-0", 0, manifest.record_count);
+    data.mount = &mount;
+    const uint64_t overhead = UINT64_C(5) * 4096; /* four files, one folder */
+    run(fixture, &data, 1, 32 + MOUNT_HEADER_SIZE + overhead - 1);
+    expect_failure(fixture, ERROR_EXHAUSTED, "larger than the lease's disk");
 }
 
 static void what_is_no_mount_is_refused(void **state)
@@ -376,6 +390,7 @@ int main(void)
         SHARD_TEST(records_are_cut_out_of_chunks_into_whole_files),
         SHARD_TEST(a_mount_becomes_the_files_it_is),
         SHARD_TEST(a_shared_mount_fetches_the_ranks_own_files_alone),
+        SHARD_TEST(files_and_folders_without_bytes_take_room_of_the_lease),
         SHARD_TEST(what_is_no_mount_is_refused),
         SHARD_TEST(no_data_is_done_at_once),
         SHARD_TEST(more_than_the_leases_disk_is_refused_before_anything_is_written),

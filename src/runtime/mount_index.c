@@ -54,10 +54,35 @@ int mount_header_read(const uint8_t *header, size_t size, uint64_t *out_index_si
     return 0;
 }
 
+/* Paths are in order: a folder that the file before is not in is one more. */
+uint32_t mount_index_folders(const struct mount_index *index, const struct mount_part *part)
+{
+    uint32_t count = 0;
+    struct text before = {0};
+    for (uint32_t i = 0; i < part->file_count; i++) {
+        const struct text path = index->files[part->first_file + i].path;
+        size_t same = 0;
+        while (same < path.size && same < before.size && path.data[same] == before.data[same])
+            same++;
+        for (size_t k = same; k < path.size; k++)
+            count += path.data[k] == '/';
+        before = path;
+    }
+    return count;
+}
+
+static bool has_too_many_folders(const struct mount_index *index)
+{
+    const struct mount_part whole = {.file_count = index->file_count};
+    return mount_index_folders(index, &whole) > MOUNT_FOLDERS_MAX;
+}
+
 int mount_index_encode(const struct mount_index *index, struct buffer *bytes, struct error *error)
 {
     const size_t before = bytes->size;
     ASSERT(index->file_count <= MOUNT_FILES_MAX && index->cut_count <= MOUNT_CUTS_MAX);
+    if (has_too_many_folders(index))
+        return error_set(error, ERROR_EXHAUSTED, "more than %d folders", MOUNT_FOLDERS_MAX);
     wire_put_u8(bytes, VERSION);
     wire_put_bool(bytes, index->is_single);
     wire_put_u32(bytes, index->file_count);
@@ -99,6 +124,8 @@ static void check_files(struct wire_reader *reader, const struct mount_index *in
     if (index->is_single && (index->file_count != 1 ||
                              memchr(index->files[0].path.data, '/', index->files[0].path.size)))
         wire_reader_fail(reader, "not one file");
+    if (has_too_many_folders(index))
+        wire_reader_fail(reader, "too many folders");
 }
 
 static void check_cuts(struct wire_reader *reader, const struct mount_index *index)

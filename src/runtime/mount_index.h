@@ -30,6 +30,7 @@
 enum {
     MOUNT_HEADER_SIZE = 16,
     MOUNT_FILES_MAX = 30000,
+    MOUNT_FOLDERS_MAX = 30000,
     MOUNT_PATH_SIZE_MAX = 1024,
     MOUNT_DEPTH_MAX = 32,
     MOUNT_CUTS_MAX = 8192,
@@ -59,7 +60,7 @@ void mount_header_write(uint64_t index_size, uint8_t out[MOUNT_HEADER_SIZE]);
 MUST_CHECK int mount_header_read(const uint8_t *header, size_t size, uint64_t *out_index_size,
                                  struct error *error);
 
-/* EXHAUSTED when it is longer than MOUNT_INDEX_SIZE_MAX. */
+/* EXHAUSTED when it is longer than MOUNT_INDEX_SIZE_MAX, or has more than MOUNT_FOLDERS_MAX. */
 MUST_CHECK int mount_index_encode(const struct mount_index *index, struct buffer *bytes,
                                   struct error *error);
 /* CORRUPT unless all that is said above holds. Paths point into `bytes`. */
@@ -79,3 +80,6 @@ struct mount_part {
 /* All files; with a world above 1 files [r*N/n, (r+1)*N/n), or that part of a single file's lines;
  * ranks from `world` on share the parts of the first. */
 struct mount_part mount_index_part(const struct mount_index *index, uint64_t rank, uint64_t world);
+
+/* The folders that the part's files lie in, those above them included. */
+uint32_t mount_index_folders(const struct mount_index *index, const struct mount_part *part);

@@ -1,5 +1,8 @@
 #include "runtime/mount_index.h"
 #include "testing/testing.h"
+#include "wire/wire.h"
+
+#include <string.h>
 
 static struct mount_file files[] = {
     {TEXT("a"), 10, false}, {TEXT("b/c"), 0, true}, {TEXT("b/d"), 5, false}, {TEXT("e"), 7, false}};
@@ -104,12 +107,57 @@ TEST(paths_that_lead_elsewhere_are_refused)
                  ERROR_CORRUPT);
 }
 
+TEST(folders_are_counted_once_and_have_a_maximum)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error = {0};
+    struct mount_file nested[] = {{TEXT("a-/b"), 0, false},
+                                  {TEXT("a/b/c"), 0, false},
+                                  {TEXT("a/b/d/e"), 0, false},
+                                  {TEXT("a/bc/d"), 0, false},
+                                  {TEXT("z"), 0, false}};
+    const struct mount_index five = {.files = nested, .file_count = 5};
+    assert_int_equal(mount_index_folders(&five, &(struct mount_part){.file_count = 5}), 5);
+    assert_int_equal(
+        mount_index_folders(&five, &(struct mount_part){.first_file = 2, .file_count = 2}), 4);
+
+    enum { DEEP = 1000, DEPTH = MOUNT_FOLDERS_MAX / DEEP };
+    struct mount_file *many = arena_alloc(arena, (DEEP + 1) * sizeof(*many));
+    for (int i = 0; i <= DEEP; i++) {
+        char path[8 + 2 * DEPTH];
+        int size = snprintf(path, sizeof(path), "%04d", i);
+        for (int depth = 0; depth < DEPTH; depth++)
+            size += snprintf(path + size, sizeof(path) - (size_t)size, "/x");
+        many[i] = (struct mount_file){.path = arena_copy_text(arena, text_of(path))};
+    }
+    struct mount_index got;
+    ASSERT_OK(
+        read_back(arena, &(struct mount_index){.files = many, .file_count = DEEP}, &got, &error));
+    ASSERT_FAILS(read_back(arena, &(struct mount_index){.files = many, .file_count = DEEP + 1},
+                           &got, &error),
+                 ERROR_EXHAUSTED);
+    struct buffer bytes AUTO_BUFFER; /* as somebody else may write it */
+    buffer_init(&bytes, MOUNT_INDEX_SIZE_MAX);
+    wire_put_u8(&bytes, 1);
+    wire_put_bool(&bytes, false);
+    wire_put_u32(&bytes, DEEP + 1);
+    for (int i = 0; i <= DEEP; i++) {
+        wire_put_text(&bytes, many[i].path);
+        wire_put_u64(&bytes, 0);
+        wire_put_bool(&bytes, false);
+    }
+    wire_put_u32(&bytes, 0);
+    ASSERT_FAILS(mount_index_decode(arena, buffer_text(&bytes), &got, &error), ERROR_CORRUPT);
+    assert_non_null(strstr(error.message, "too many folders"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_index_reads_back),
         cmocka_unit_test(files_are_shared_whole_and_each_is_somebodys),
         cmocka_unit_test(lines_are_cut_where_the_index_says),
+        cmocka_unit_test(folders_are_counted_once_and_have_a_maximum),
         cmocka_unit_test(paths_that_lead_elsewhere_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
