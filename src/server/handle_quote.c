@@ -202,6 +202,14 @@ static int look_at_check(struct engine_request *request, const struct core *core
     return 0;
 }
 
+static bool is_mount_missing(const struct job_spec *spec)
+{
+    for (size_t i = 0; i < spec->file_mount_count; i++)
+        if (!job_spec_mount(spec, i))
+            return true;
+    return false;
+}
+
 /* What has to be sent before it can be submitted. */
 static void write_needs(struct json_writer *writer, struct server *server,
                         const struct job_spec *spec)
@@ -214,7 +222,7 @@ static void write_needs(struct json_writer *writer, struct server *server,
         json_string(writer, "image");
     if ((spec->requirements.size || spec->wheels.size) && !job_spec_wheels(spec))
         json_string(writer, "wheels");
-    if (spec->file_mount_count && !job_spec_mount(spec, spec->file_mount_count - 1))
+    if (is_mount_missing(spec))
         json_string(writer, "file_mounts");
     if (!job_spec_is_command(spec) && !spec->input_count &&
         !datasets_has(server->datasets, &spec->train))
