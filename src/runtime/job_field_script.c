@@ -37,13 +37,15 @@ static int compare_envs(const void *left, const void *right)
     return order ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-/* "${NAME}", or nothing where the variable has the secret's own name; empty: it is a value. */
+/* "${NAME}", or nothing where the variable has the secret's own name; empty: it is a value. Only
+ * job files name variables: JSON, whose nodes have no lines, comes with the values themselves. */
 static struct text source_of(const struct job_node *node)
 {
     const struct text value = node->value;
     if (!node->is_quoted && (!value.size || text_is(value, "null") || text_is(value, "~")))
         return node->key;
-    if (value.size < 4 || memcmp(value.data, "${", 2) != 0 || value.data[value.size - 1] != '}')
+    if (node->line == 0 || value.size < 4 || memcmp(value.data, "${", 2) != 0 ||
+        value.data[value.size - 1] != '}')
         return (struct text){0};
     const struct text name = {value.data + 2, value.size - 3};
     return is_env_name(name) ? name : (struct text){0};

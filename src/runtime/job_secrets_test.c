@@ -69,6 +69,24 @@ TEST(a_secret_without_a_value_names_the_variable_that_has_it)
     assert_non_null(strstr(error.message, "\"A\" has no value"));
 }
 
+TEST(a_value_that_looks_like_a_variable_goes_through_the_market)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    ASSERT_OK(job_spec_read(
+        arena, TEXT("{\"name\":\"j\",\"run\":\"env\",\"secrets\":{\"TOKEN\":\"${WORD}\"}}"), &spec,
+        &error));
+    assert_int_equal(spec.secrets[0].source.size, 0);
+    assert_true(text_is(spec.secrets[0].value, "${WORD}"));
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    ASSERT_OK(job_secrets_write(&spec, &json, &error));
+    ASSERT_OK(job_spec_read(
+        arena, TEXT("{\"name\":\"j\",\"run\":\"env\",\"secrets\":{\"A\":null}}"), &spec, &error));
+    ASSERT_FAILS(job_secrets_write(&spec, &json, &error), ERROR_INVALID);
+}
+
 TEST(secrets_have_a_maximum_and_are_of_programs_alone)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -100,6 +118,7 @@ int main(void)
         cmocka_unit_test(values_are_written_for_the_market_and_nowhere_else),
         cmocka_unit_test(what_the_leases_get_reads_back),
         cmocka_unit_test(a_secret_without_a_value_names_the_variable_that_has_it),
+        cmocka_unit_test(a_value_that_looks_like_a_variable_goes_through_the_market),
         cmocka_unit_test(secrets_have_a_maximum_and_are_of_programs_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
