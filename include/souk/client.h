@@ -69,6 +69,8 @@ struct souk_submit_options {
 
 /* Sends the files and data that it names and the market lacks, then the job. Paths in it are of
  * this process's folder. Credits are held without a question: souk_client_quote tells how many.
+ * Its `secrets` are taken from this process's environment without a question, also one that the
+ * job names otherwise (LOG_LEVEL: ${AWS_SECRET_ACCESS_KEY}): read a job that is not yours first.
  * `options` may be NULL. */
 SOUK_API int souk_client_submit(struct souk_client *client, const struct souk_job_text *job,
                                 const struct souk_submit_options *options, uint64_t *out_job,

@@ -5,7 +5,6 @@
 #include "cli/job_view.h"
 #include "cli/output.h"
 #include "client/secrets.h"
-#include "runtime/job_secrets.h"
 #include "source/place.h"
 
 #include <inttypes.h>
@@ -115,6 +114,22 @@ static void append_servers(struct buffer *plan, const struct job_spec *spec,
 
 enum { SHOWN_SCRIPT_SIZE = 60 };
 
+/* A job file of somebody else may take any variable under any name: it is told which. */
+static void append_secrets(struct buffer *plan, struct arena *arena, const struct job_spec *spec)
+{
+    if (!spec->secret_count)
+        return;
+    buffer_append_string(plan, "  secrets   ");
+    for (size_t i = 0; i < spec->secret_count; i++) {
+        const struct job_env *secret = &spec->secrets[i];
+        const bool is_renamed = secret->origin.size && !text_equal(secret->origin, secret->name);
+        buffer_append_format(plan, "%s%s%s%s", i ? ", " : "", output_text(arena, secret->name),
+                             is_renamed ? " from $" : "",
+                             is_renamed ? output_text(arena, secret->origin) : "");
+    }
+    buffer_append_string(plan, ", for every rank\n");
+}
+
 /* The first line of what runs, or what is trained. */
 static void append_work(struct buffer *plan, struct arena *arena, const struct job_spec *spec)
 {
@@ -151,9 +166,7 @@ static void append_work(struct buffer *plan, struct arena *arena, const struct j
                                                              : "the market",
                              mount->shard ? ", each rank its part" : "");
     }
-    if (spec->secret_count)
-        buffer_append_format(plan, "  secrets   %s, for every rank\n",
-                             output_text(arena, job_secrets_names(arena, spec)));
+    append_secrets(plan, arena, spec);
     if (spec->workdir.size)
         buffer_append_format(plan, "  files     of %s, on every rank\n",
                              place_is_address(spec->workdir) ? place_describe(spec->workdir, place)
@@ -182,7 +195,7 @@ static const char *write_plan(const struct cli *cli, struct client *client,
 {
     struct arena *arena = cli->arena;
     struct buffer plan AUTO_BUFFER, terms AUTO_BUFFER;
-    buffer_init(&plan, 8192);
+    buffer_init(&plan, 64 << 10); /* names of all mounts and secrets */
     buffer_init(&terms, 8192);
     buffer_append_format(&plan, "Plan for \"%.*s\" at %s\n", TEXT_ARGS(spec->name),
                          client_server(client));

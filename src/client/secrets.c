@@ -28,8 +28,23 @@ static int find_value(struct job_env *secret, struct error *error)
                          "secrets: \"" TEXT_FORMAT "\" has no value: set %s in the environment, or "
                          "give one",
                          TEXT_ARGS(secret->name), name);
-    *secret = (struct job_env){.name = secret->name, .value = text_of(value)};
+    *secret =
+        (struct job_env){.name = secret->name, .value = text_of(value), .origin = secret->source};
     return 0;
+}
+
+/* What was read back has none. */
+static void keep_origins(struct arena *arena, struct job_spec *spec, const struct job_env *list)
+{
+    struct job_env *kept = arena_alloc(arena, spec->secret_count * sizeof(*kept));
+    for (size_t i = 0; i < spec->secret_count; i++) {
+        const struct job_env *from = list;
+        kept[i] = spec->secrets[i];
+        while (!text_equal(from->name, kept[i].name)) /* the same names, sorted */
+            from++;
+        kept[i].origin = arena_copy_text(arena, from->origin);
+    }
+    spec->secrets = kept;
 }
 
 int secrets_fill(struct arena *arena, struct job_spec *spec, const char *const *given,
@@ -68,5 +83,6 @@ int secrets_fill(struct arena *arena, struct job_spec *spec, const char *const *
     if (job_secrets_write(&all, &json, error) < 0 ||
         job_secrets_read(arena, buffer_text(&json), spec, error) < 0)
         return -1;
+    keep_origins(arena, spec, list);
     return 0;
 }

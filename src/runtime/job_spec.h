@@ -193,6 +193,7 @@ struct job_env {
     struct text name;
     struct text value;
     struct text source; /* of a secret without a value: the variable of who submits that has it */
+    struct text origin; /* of a secret with a value: the variable it was taken from; empty: given */
 };
 
 /* Files that every rank finds at a place in its working folder, and cannot change; sorted by target

@@ -3,12 +3,15 @@
 covers runtime/job_secrets.c, server/secrets.c, server/sealed.c, client/secrets.c
 """
 import json
+import os
+import subprocess
 import uuid
 
 import pytest
 
 from checkpoints import Place
 from hidden import Hush, submit, where_it_is
+from serving import HUNG_S, PROGRAM
 from training import wait_for
 
 
@@ -78,3 +81,15 @@ def test_what_is_refused_leaves_nothing_behind(place):
     assert place.market.post(f"/v1/jobs/{first.json['id']}/cancel", {}, place.token).status == 200
     wait_for("its secrets to go", lambda: not list(secrets.iterdir()))
     assert where_it_is(place.folder, [word]) == []
+
+
+def test_the_plan_says_which_variable_is_sent(place):
+    path = place.folder / "job.yaml"
+    path.write_text("name: hush\nrun: 'true'\nsecrets:\n  LOG_LEVEL: ${ELSEWHERE}\n  TOKEN:\n")
+    word = uuid.uuid4().hex
+    asked = subprocess.run(
+        [PROGRAM, "job", "submit", str(path), "--server", place.market.url, "--config-dir", str(place.folder / "config")],
+        capture_output=True, text=True, timeout=HUNG_S, stdin=subprocess.DEVNULL,
+        env={**os.environ, "SOUK_TOKEN": place.token, "NO_COLOR": "1", "ELSEWHERE": word, "TOKEN": word})
+    assert asked.returncode == 2 and word not in asked.stderr, asked
+    assert "secrets   LOG_LEVEL from $ELSEWHERE, TOKEN, for every rank" in asked.stderr, asked
