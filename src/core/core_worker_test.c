@@ -444,6 +444,39 @@ TEST(what_a_silent_rank_left_is_waited_for_when_its_job_ends_well)
     market_done(&market);
 }
 
+TEST(an_owner_takes_back_a_silent_rank_that_is_waited_for)
+{
+    struct market market;
+    const struct job *job = end_with_a_silent_rank(&market);
+    market_do(&market, &(struct command){.kind = COMMAND_RECLAIM_LEASES,
+                                         .reclaim_leases = {.account = market.lender,
+                                                            .lease = job->workers[1]->id}});
+    assert_int_equal(job->workers[1]->outcome, LEASE_OUTCOME_RECLAIMED);
+    assert_int_equal(job->state, JOB_STATE_SUCCEEDED);
+    assert_int_equal(core_held_micro(market.core, job->id), 0);
+    market_done(&market);
+}
+
+TEST(a_silent_rank_that_never_ran_is_not_waited_for)
+{
+    struct market market;
+    market_init_demo(&market);
+    struct command command = market_job(&market);
+    command.submit_job.takes_more_cores = false;
+    command.submit_job.server = (struct resources){0};
+    command.submit_job.is_gathered = true;
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    market_run_lease(&market, job->workers[0]);
+    market_run_lease(&market, job->workers[2]);
+    assert_int_equal(job->workers[1]->state, LEASE_STATE_OFFERED);
+    market_do(&market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
+                                         .machine_silent = {job->workers[1]->machine}});
+    market_end_lease(&market, job->workers[2], LEASE_OUTCOME_SUCCEEDED, "");
+    market_end_lease(&market, job->workers[0], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(job->state, JOB_STATE_SUCCEEDED);
+    market_done(&market);
+}
+
 TEST(that_what_a_rank_left_is_lost_is_said)
 {
     struct market market;
@@ -677,6 +710,8 @@ int main(void)
         cmocka_unit_test(a_worker_that_is_not_heard_is_named_until_it_is),
         cmocka_unit_test(a_gathered_job_is_done_when_its_rank_0_is_whoever_is_missing),
         cmocka_unit_test(what_a_silent_rank_left_is_waited_for_when_its_job_ends_well),
+        cmocka_unit_test(an_owner_takes_back_a_silent_rank_that_is_waited_for),
+        cmocka_unit_test(a_silent_rank_that_never_ran_is_not_waited_for),
         cmocka_unit_test(that_what_a_rank_left_is_lost_is_said),
         cmocka_unit_test(an_own_program_whose_only_machine_is_lost_waits_for_another),
         cmocka_unit_test(an_own_program_waits_for_a_machine_no_longer_than_it_may_run),

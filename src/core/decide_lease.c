@@ -31,12 +31,13 @@ void decision_end_lease(struct decision *decision, const struct lease *lease,
 }
 
 /* A program of one's own may be done there all the same: what a rank of a job that ends well left
- * is waited for until its machine is lost. */
+ * is waited for until its machine is lost. One that was not heard to run has left nothing. */
 static bool may_still_deliver(const struct decision *decision, const struct lease *lease)
 {
     const struct job *job = core_job(decision->core, lease->job);
     return job->state == JOB_STATE_STOPPING && job->outcome == JOB_STATE_SUCCEEDED &&
-           !job_has_server(job) && core_lease_is_unreachable(decision->core, lease);
+           lease->state == LEASE_STATE_RUNNING && !job_has_server(job) &&
+           core_lease_is_unreachable(decision->core, lease);
 }
 
 /* A machine that cannot be asked is not waited for. That a worker was let go is said all the same:
@@ -44,7 +45,8 @@ static bool may_still_deliver(const struct decision *decision, const struct leas
 static void want_stop(struct decision *decision, const struct lease *lease, bool is_reclaim,
                       const char *reason)
 {
-    if (!lease_is_open(lease) || lease->stop_wanted_ms > 0 || may_still_deliver(decision, lease))
+    if (!lease_is_open(lease) || lease->stop_wanted_ms > 0 ||
+        (!is_reclaim && may_still_deliver(decision, lease)))
         return;
     const bool can_ask =
         core_machine(decision->core, lease->machine)->state == MACHINE_STATE_ONLINE;
