@@ -290,13 +290,23 @@ static void job_created(struct call *call, struct http_request *request)
     send_job(call, request, call->request.subject, 201);
 }
 
+/* The secrets come last, as sealing writes a file; what was made of the spec has no name of it. */
+static int prepare_submission(struct call *call, struct job_spec *spec, struct job_request *out_job,
+                              struct error *error)
+{
+    if (handle_job_request(call, spec, out_job, error) < 0 ||
+        check_inputs(call->server, call->arena, call->caller.account, spec, error) < 0 ||
+        secrets_seal(call, spec, error) < 0)
+        return -1;
+    return spec->secret_file.size ? handle_job_request(call, spec, out_job, error) : 0;
+}
+
 /* Takes the call. Every input is named. */
 static void submit_take(struct call *call, struct http_request *request, struct job_spec *spec)
 {
     struct job_request job = {0};
     struct error error;
-    if (secrets_seal(call, spec, &error) < 0 || handle_job_request(call, spec, &job, &error) < 0 ||
-        check_inputs(call->server, call->arena, call->caller.account, spec, &error) < 0) {
+    if (prepare_submission(call, spec, &job, &error) < 0) {
         http_reply_error(request, &error);
         call_free(call);
         return;
