@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sodium.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -377,11 +378,15 @@ int child_message_send(int socket, const struct child_message *message, int time
     struct buffer packet AUTO_BUFFER;
     buffer_init(&packet, CHILD_PACKET_MAX);
     child_message_encode(&packet, message);
-    if (buffer_check(&packet, error) < 0)
-        return -1;
     const bool is_stream = message->kind == CHILD_STREAM;
     ASSERT(!is_stream || message->stream.fd >= 0);
-    return packet_send(socket, &packet, is_stream ? message->stream.fd : -1, timeout_ms, error);
+    int result = buffer_check(&packet, error);
+    if (result == 0)
+        result =
+            packet_send(socket, &packet, is_stream ? message->stream.fd : -1, timeout_ms, error);
+    if (message->kind == CHILD_CONFIG && packet.data)
+        sodium_memzero(packet.data, packet.capacity); /* keys and secrets */
+    return result;
 }
 
 /* Keeps the first descriptor, closes any others. */
