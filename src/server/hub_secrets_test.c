@@ -3,7 +3,7 @@
 #include "server/sealed.h"
 #include "server/secrets.h"
 
-static uint64_t submit_spec(struct fixture *fixture, const char *json, uint64_t num_nodes)
+static uint64_t submit_spec(struct fixture *fixture, const char *json, int64_t num_nodes)
 {
     const struct resources part = {.cores_milli = 500, .ram_bytes = INT64_C(512) << 20};
     const struct command submit_job = {.kind = COMMAND_SUBMIT_JOB,
