@@ -1,4 +1,5 @@
 /* The program that runs, for sandboxes: an upgrade may have put another in its place. */
+#include "base/clock.h"
 #include "base/file.h"
 #include "sandbox/sandbox_internal.h"
 
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #define SELF "/proc/self/exe"
+
+enum { IN_USE_S = 60 }; /* a launch that may still read a copy began no longer ago */
 
 /* The kernel lets nobody write to a file that runs: whoever changes the program puts another file
  * in its place. */
@@ -46,7 +49,19 @@ int host_program(const struct sandbox_host *host, char out_path[PATH_MAX], struc
     snprintf(out_path, PATH_MAX, "%s/%ju-%ju-%jd.%09ld" PROGRAM_SUFFIX, host->state_dir,
              (uintmax_t)self.st_dev, (uintmax_t)self.st_ino, (intmax_t)self.st_mtim.tv_sec,
              self.st_mtim.tv_nsec);
-    return access(out_path, X_OK) == 0 ? 0 : copy_self(self_fd, out_path, error);
+    const bool is_there = utimensat(AT_FDCWD, out_path, NULL, 0) == 0; /* now in use */
+    return is_there ? 0 : copy_self(self_fd, out_path, error);
+}
+
+/* Keepers of leases make and use copies while a lender that has just started removes them. A time
+ * far ahead is of a clock that was put back since. */
+static bool is_in_use(int folder_fd, const char *name)
+{
+    struct stat file;
+    if (fstatat(folder_fd, name, &file, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    const int64_t age_s = clock_utc_ms(&clock_system) / 1000 - file.st_mtim.tv_sec;
+    return age_s > -IN_USE_S && age_s < IN_USE_S;
 }
 
 int host_remove_programs(const struct sandbox_host *host, struct error *error)
@@ -58,6 +73,7 @@ int host_remove_programs(const struct sandbox_host *host, struct error *error)
     struct dirent *entry;
     while ((entry = readdir(folder))) // NOLINT(concurrency-mt-unsafe): the stream is not shared
         if (text_ends_with(text_of(entry->d_name), TEXT(PROGRAM_SUFFIX)) &&
+            !is_in_use(dirfd(folder), entry->d_name) &&
             unlinkat(dirfd(folder), entry->d_name, 0) < 0 && errno != ENOENT)
             result = error_set_errno(error, errno, "remove \"%s\"", entry->d_name);
     closedir(folder);

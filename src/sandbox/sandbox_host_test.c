@@ -1,9 +1,12 @@
-#include "sandbox/sandbox.h"
+#include "base/clock.h"
+#include "sandbox/sandbox_internal.h"
 #include "testing/testing.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,10 +78,43 @@ TEST(many_processes_of_the_same_user_elsewhere_hinder_no_start)
     assert_int_equal(opened, 0);
 }
 
+static void used_ago(const char *path, int64_t seconds)
+{
+    const time_t then = (time_t)(clock_utc_ms(&clock_system) / 1000 - seconds);
+    const struct timespec times[2] = {{.tv_sec = then}, {.tv_sec = then}};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* A keeper copies its program, or launches with the copy, while another lender starts. */
+TEST(a_copy_of_the_program_is_removed_only_when_nobody_can_be_launching_it)
+{
+    struct error error;
+    struct sandbox_host host = {.program = "/nowhere/souk",
+                                .is_own_program = true,
+                                .state_dir = "/tmp/souk-programs-XXXXXX"};
+    char copy[PATH_MAX], same[PATH_MAX];
+    assert_non_null(mkdtemp(host.state_dir));
+    ASSERT_OK(host_program(&host, copy, &error));
+    ASSERT_OK(host_remove_programs(&host, &error));
+    assert_int_equal(access(copy, X_OK), 0); /* just made */
+
+    used_ago(copy, 3600);
+    ASSERT_OK(host_program(&host, same, &error));
+    assert_string_equal(same, copy);
+    ASSERT_OK(host_remove_programs(&host, &error));
+    assert_int_equal(access(copy, X_OK), 0); /* just used */
+
+    used_ago(copy, 3600);
+    ASSERT_OK(host_remove_programs(&host, &error));
+    assert_int_equal(access(copy, F_OK), -1);
+    assert_int_equal(rmdir(host.state_dir), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_processes_of_the_same_user_elsewhere_hinder_no_start),
+        cmocka_unit_test(a_copy_of_the_program_is_removed_only_when_nobody_can_be_launching_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ struct sandbox_host {
  */
 MUST_CHECK int host_program(const struct sandbox_host *host, char out_path[PATH_MAX],
                             struct error *error);
-/* Removes such copies. Who still needs one makes it again. */
+/* Removes such copies, but those of the last minute. Who still needs one makes it again. */
 MUST_CHECK int host_remove_programs(const struct sandbox_host *host, struct error *error);
 
 /* What sandbox_launch started: bwrap itself, and the first process of its PID namespace. */
