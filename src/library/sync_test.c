@@ -30,6 +30,7 @@ struct rank {
     pthread_t thread;
     int rank;
     const char *policy, *compress;
+    pthread_barrier_t *together; /* every step of all ranks */
     float model[FEATURES];
     int result;
     char error[256];
@@ -176,11 +177,12 @@ static void *train_shortly(void *context)
                                                 .buffer_count = 1,
                                                 .reports_loss = 1};
     int result = say(rank, sync, souk_sync_train(sync, &training));
-    for (int step = 0; step < STEPS && result >= 0; step++) {
+    for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < FEATURES; i++)
             rank->model[i] += 0.02F * (10 - rank->model[i]);
-        usleep(1000);
-        result = say(rank, sync, souk_sync_step(sync, 1, 10 - (double)rank->model[0]));
+        pthread_barrier_wait(rank->together);
+        if (result >= 0)
+            result = say(rank, sync, souk_sync_step(sync, 1, 10 - (double)rank->model[0]));
     }
     if (result >= 0)
         result = say(rank, sync, souk_sync_settle(sync));
@@ -197,9 +199,14 @@ TEST(a_short_training_gets_as_far_as_a_rank_alone)
         alone += 0.02F * (10 - alone);
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct rank ranks[WORLD] = {0};
-        for (int k = 0; k < WORLD; k++)
+        pthread_barrier_t together;
+        assert_int_equal(pthread_barrier_init(&together, NULL, WORLD), 0);
+        for (int k = 0; k < WORLD; k++) {
             ranks[k].policy = policies[i];
+            ranks[k].together = &together;
+        }
         ranks_run(ranks, train_shortly);
+        pthread_barrier_destroy(&together);
         /* The outer step is 0.7 of what came last; momentum may carry it past the place. */
         if (ranks[0].model[0] < 0.7F * alone || ranks[0].model[0] > 20)
             fail_msg("%s ended at %f, a rank alone at %f", policies[i], (double)ranks[0].model[0],
