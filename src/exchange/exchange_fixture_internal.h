@@ -69,6 +69,7 @@ struct bench {
     struct exchange_status status;
     struct exchange_worker_status worker_statuses[WORKERS];
     double target_accuracy; /* 0: none */
+    uint32_t target_after;  /* so many measurements on all data it counts as reached */
     bool must_fail_measuring;
     bool must_find;          /* a worker that is faulty, before it ends */
     bool is_never_finite;    /* a loss that is measured */
@@ -116,7 +117,8 @@ static inline int measure(void *context, struct evaluation_report *report, struc
         report->loss += log1p(exp(-(double)margin)) / SAMPLES;
     }
     report->accuracy = (double)correct / SAMPLES;
-    if (bench->target_accuracy > 0 && report->accuracy >= bench->target_accuracy) {
+    if (bench->target_accuracy > 0 && report->accuracy >= bench->target_accuracy &&
+        bench->full_count >= bench->target_after) {
         report->is_target_reached = true;
         snprintf(report->reached, sizeof report->reached, "the test accuracy reached %.4f",
                  report->accuracy);

@@ -255,6 +255,7 @@ TEST(a_short_training_is_measured_more_than_once)
     struct exchange_server_options options = server_options(bench, "tap");
     options.sync.gamma_ms = 60000;
     options.min_time_ms = 900;
+    bench->target_after = 1; /* where the first measurement was left out, a later one is between */
     bench_run(bench, &options);
     assert_target_reached(bench);
     assert_true(bench->status.elapsed_ms < 60000);
