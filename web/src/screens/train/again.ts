@@ -69,13 +69,14 @@ function filesOf(inputs: Input[]): Sent | null {
 function codeOf(spec: Json, resources: Json, inputs: Input[]): Partial<Draft> {
   const { envs, setup, run } = take(spec, "envs", "setup", "run");
   const wheels = inputs.filter(({ split }) => split === "wheels");
-  if (wheels.length) take(resources, "install"); // it goes with them
+  const install = wheels.length ? take(resources, "install").install : undefined; // it goes with them
+  const packages = filesOf(wheels);
   return {
     kind: "code", run: text(run), setup: text(setup),
     envs: Object.entries(record(envs)).map(([name, value]) => `${name}=${text(value)}`).join("\n"),
     network: text(take(resources, "network").network),
     code: filesOf(inputs.filter(({ split }) => split !== "wheels")),
-    wheels: filesOf(wheels),
+    wheels: packages && install === "index" ? { ...packages, install } : packages,
   };
 }
 
@@ -116,6 +117,7 @@ export function draftOf(spec: Json, usual: Json): Draft {
   const left = structuredClone(spec);
   const inputs = (take(left, "inputs").inputs ?? []) as Input[];
   const { name, num_nodes, num_nodes_max } = take(left, "name", "num_nodes", "num_nodes_max");
+  const { secret_names } = take(left, "secret_names", "secret_file");
   const resources = record(left.resources), sync = record(left.sync), market = record(left.market), train = record(left.train);
   const runtime = text(take(left, "runtime").runtime);
   const own = runtime === "native" ? trainOf(train, inputs) : { ...codeOf(left, resources, inputs), runtime };
@@ -131,6 +133,7 @@ export function draftOf(spec: Json, usual: Json): Draft {
     cpus: cpusText, canHaveMoreCpus, memory: memoryText, canHaveMoreMemory, disk: text(disk_size), gpus: text(accelerators),
     policy: text(policy) || "auto", servers: text(servers) || "1", hasReplica: replica === true,
     longest: text(max_run_time), expected: text(expected_run_time), cost: text(max_total_cost), ...startOf(text(start)),
+    ...(Array.isArray(secret_names) && secret_names.length ? { secretsBefore: secret_names.map(text) } : {}),
     ...moreOf(tidy(left, usual), [...Object.values(groups).flat(), ...ofRuntime(runtime)]),
   };
   return draft.sent ? { ...draft, sent: { ...draft.sent, by: readBy(draft) } } : draft;

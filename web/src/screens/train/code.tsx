@@ -70,7 +70,7 @@ function Packages({ draft: { code, wheels }, change }: Pick<StepProps, "draft" |
       {wheels && (
         <div class="wheels" role="status">
           <p class="row sent">
-            <span>{wheels.name ? texts.sent(wheels.rows, bytes(wheels.bytes)) : texts.sentBefore(bytes(wheels.bytes))}</span>
+            <span>{wheels.name ? texts.sent(wheels.rows, bytes(wheels.bytes)) : wheels.install ? texts.listBefore : texts.sentBefore(bytes(wheels.bytes))}</span>
             <Button kind="link" onClick={() => change({ wheels: null })}>{texts.forget}</Button>
           </p>
           {names.length > 0 && <ul>{names.map((name) => <li key={name}><code>{name}</code></li>)}{more > 0 && <li>{texts.more(more)}</li>}</ul>}

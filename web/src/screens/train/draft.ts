@@ -31,6 +31,7 @@ export interface Sent {
   bytes: number;
   files?: string[]; // the first of them, of code
   hasRequirements?: boolean; // a requirements file of pip is among them
+  install?: string; // "index": of packages just a list, which machines install from indexes of their own
 }
 
 // A file or an archive that the market has as it was sent.
@@ -91,6 +92,7 @@ export interface Draft {
   before: string; // as <input type="datetime-local"> writes it
   more: Record<string, string>; // further fields of the job file, by path
   rest: Json; // of the job it began with: what the wizard has no field for
+  secretsBefore?: string[]; // names of that job's secrets, whose values nobody is told
   key: string; // of the submission, and the job file it belongs to: a lost answer is asked for again
   keyOf: string;
 }
@@ -297,6 +299,7 @@ export function jobFile(draft: Draft): Json {
       disk_size: words(draft.disk),
       accelerators: words(draft.gpus),
       network: isCode ? words(draft.network) : undefined,
+      install: isCode ? draft.wheels?.install : undefined,
     }),
     ...(isCode ? codeOf(draft) : modelOf(draft)),
     market: filled({

@@ -140,6 +140,7 @@ export function Review(props: StepProps) {
       {check.yaml && (
         <Card title={words.file}>
           <p class="faint">{words.fileHint}</p>
+          {props.draft.secretsBefore && <Note tone="warn">{words.secretsBefore(props.draft.secretsBefore)}</Note>}
           <Rest {...props} />
           <Copy text={check.yaml} label={words.file} />
         </Card>

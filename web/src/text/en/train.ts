@@ -124,6 +124,7 @@ export const train = {
     sent: (count: number, size: string) =>
       `${count === 1 ? "1 package" : `${count} packages`} (${size}) ${count === 1 ? "is" : "are"} at the market. It runs on machines that install what jobs bring.`,
     sentBefore: (size: string) => `The packages of the earlier job (${size}) are at the market.`,
+    listBefore: "The list of the earlier job's packages is at the market. It runs on machines that install them from an index of their own.",
     more: (count: number) => `and ${count} more`,
     forget: "Leave them out",
     requirements: "The files have a requirements.txt, and nothing is installed by it: that takes pip, which a page cannot run. Fetch the wheels it names on your computer, as below, with a Python 3.11 as most machines have it, and drop them here. Or submit the job with souk job submit, whose field requirements does both.",
@@ -315,6 +316,8 @@ export const train = {
     tooDear: (unit: string) => `That is more ${unit} than the account has.`,
     file: "Job file",
     fileHint: "The same job for the command line: save it as job.yaml, then souk job submit job.yaml.",
+    secretsBefore: (names: string[]) =>
+      `The earlier job had secrets: ${names.join(", ")}. The market tells nobody their values, and a page cannot send any: what is submitted here has none. To give them anew, save the job file and add --secret NAME to souk job submit for each.`,
     rest: "Of the earlier job, without a field here",
     forgetRest: "Leave these out",
     submit: "Submit the job",
