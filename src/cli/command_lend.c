@@ -95,8 +95,9 @@ static const struct option lend_options[] = {
          "offline and in the sandbox; index, also those that it names, fetched from "
          "--index-url. By default what this machine's offers say (souk offer change --install), "
          "but for index; none holds whatever they say, the others are in the first offer."},
-    {"index_url", OPTION_TEXT, offsetof(struct lend_options, index_url), "URL", PEER_INDEX_URL,
-     "The package index of --install index: https, or http on this machine."},
+    {"index_url", OPTION_TEXT, offsetof(struct lend_options, index_url), "URL",
+     .help = "The package index of --install index: https, or http on this machine. By default "
+             "the one that this machine's pip takes by itself."},
     {"when", OPTION_TEXT, offsetof(struct lend_options, when), "WORDS",
      .help =
          "When: always; \"Mon-Fri 18:00-08:00; Sat-Sun 0-24\". For enlisting; later: souk offer "

@@ -55,7 +55,8 @@ static int check_index(const char *index_url, struct error *error)
         if (url.data[i] <= ' ' || url.data[i] > '~')
             return error_set(error, ERROR_INVALID, "--index-url: has a letter that no address has");
     if (!is_https && !text_starts_with(url, TEXT("http://")))
-        return error_set(error, ERROR_INVALID, "--index-url: is an address like " PEER_INDEX_URL);
+        return error_set(error, ERROR_INVALID,
+                         "--index-url: is an address like https://index.example/simple");
     const struct text host = find_host(url);
     if (host.size == 0)
         return error_set(error, ERROR_INVALID, "--index-url: names no host");
@@ -73,9 +74,11 @@ static int check_index(const char *index_url, struct error *error)
 int lend_install_parse(const char *install, const char *index_url, struct peer_options *peer,
                        struct error *error)
 {
-    if (check_index(index_url, error) < 0)
-        return -1;
-    peer->index_url = index_url;
+    if (index_url) {
+        if (check_index(index_url, error) < 0)
+            return -1;
+        peer->index_url = index_url;
+    }
     if (!install)
         return 0;
     for (int i = 0; i < OFFER_INSTALL_COUNT; i++)

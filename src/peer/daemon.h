@@ -47,7 +47,7 @@ struct daemon_options {
     const char *const *software; /* software.h */
     size_t software_count;
     const char *sdk_folder; /* sdk.h; NULL: none */
-    const char *index_url;  /* where packages are fetched for leases */
+    const char *index_url;  /* where packages are fetched for leases; empty: pip knows */
     int ready_fd;           /* taken: see peer.h */
     int stop_fd;            /* borrowed */
 };

@@ -62,7 +62,7 @@ struct keeper_setup {
     bool is_direct;         /* other lenders' machines may connect to leases of a job network */
     struct open_terms open; /* of a lease with the Internet */
     struct text data_path;  /* own data that the lease learns from; empty: none */
-    struct text index_url;  /* where packages are fetched; empty: nowhere */
+    struct text index_url;  /* where packages are fetched; empty: pip knows */
     /* Folders that the lease sees at the same paths: peer/software.h. */
     struct text software[KEEPER_SOFTWARE_MAX];
     uint32_t software_count;

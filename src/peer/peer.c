@@ -30,7 +30,7 @@ void peer_options_init(struct peer_options *options)
 {
     *options = (struct peer_options){.network = OFFER_NETWORK_JOB,
                                      .install = OFFER_INSTALL_WHEELS,
-                                     .index_url = PEER_INDEX_URL,
+                                     .index_url = "",
                                      .gpus_max = -1,
                                      .ready_fd = -1,
                                      .stop_fd = -1};

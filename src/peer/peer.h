@@ -32,8 +32,6 @@
 /* Bits of peer_options.roles. */
 enum peer_role { PEER_ROLE_WORKER = 1, PEER_ROLE_SERVER = 2, PEER_ROLE_ALL = 3 };
 
-#define PEER_INDEX_URL "https://pypi.org/simple"
-
 struct peer_options {
     const char *state_dir; /* made when absent, mode 0700 */
     /* The market's addresses, "https://market.example:7600", the best first: enlisting takes the
@@ -60,7 +58,7 @@ struct peer_options {
     bool has_images;            /* leases may bring images to run in */
     enum offer_install install; /* the most that may be installed for a lease */
     bool offers_install;        /* and so the first offer */
-    const char *index_url;      /* where packages are fetched for leases */
+    const char *index_url;      /* where packages are fetched for leases; empty: pip knows */
     struct open_terms open;     /* of leases with the Internet */
 
     /* When the first offer is open: words of --when, and their zone; NULL: always. */

@@ -49,7 +49,7 @@ struct tenancy_host {
     uint64_t image_bytes; /* the most that unpacked images take */
     struct open_terms open;
     char data_path[KEEPER_PATH_MAX]; /* of the owner's own data that it learns from; empty: none */
-    char index_url[KEEPER_ADDRESS_MAX];  /* where packages are fetched; empty: nowhere */
+    char index_url[KEEPER_ADDRESS_MAX];  /* where packages are fetched; empty: pip knows */
     char *software[KEEPER_SOFTWARE_MAX]; /* the owner's folders that it may use */
     size_t software_count;
     char sdk_folder[KEEPER_PATH_MAX]; /* for programs of one's own: sdk.h; empty: none */

@@ -93,7 +93,7 @@ static int fetch(struct tenancy *tenancy, struct error *error)
     const char *environment[ENVIRONMENT_MAX];
     find_start(tenancy, &start);
     snprintf(index, sizeof(index), "PIP_INDEX_URL=%s", tenancy->host->index_url);
-    fill_environment(environment, index);
+    fill_environment(environment, tenancy->host->index_url[0] ? index : NULL);
     if (folder_make(start.pip, 0755, error) < 0)
         return -1;
     const char *const argv[] = {"/souk", "packages-fetch", NULL};
