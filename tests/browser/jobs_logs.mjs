@@ -18,15 +18,17 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
 
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
-  seen.read = 0;
-  page.on("response", async (response) => {
-    if (/\/logs\?/.test(response.url())) seen.read += (await response.json()).text.length;
-  });
+  const parts = [];
+  const keep = (response) => {
+    if (/\/logs\?/.test(response.url())) parts.push(response.json());
+  };
+  page.on("response", keep);
   await page.evaluate((id) => (location.hash = `/jobs/${id}/logs`), job);
   await page.waitForSelector(".log:has-text('that is all for now')");
   await page.waitForSelector(".logs button:has-text('Lines before these')");
   seen.hasFirst = (await page.locator(".log").textContent()).includes("Needle at the beginning");
-  seen.readAtFirst = seen.read;
+  page.off("response", keep);
+  seen.readAtFirst = (await Promise.all(parts)).reduce((sum, part) => sum + part.text.length, 0);
 
   // It follows what is printed, until one says not to.
   await until(atEnd);

@@ -62,7 +62,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   await page.fill("input[name='layer-1-outputs']", "4");
   await page.fill("input[name='layer-1-kernel']", "50");
   await page.click("[aria-label='Move layer 2 up']");
-  await page.waitForSelector(".layer.wrong, .layer .wrong");
+  await page.waitForSelector(".layer [role=alert]:has-text('kernel of 50')"); // not what was wrong on the way
   await hush();
   seen.layerWrong = await page.locator(".layer [role=alert]").first().textContent();
   await look("train-layers");
