@@ -9,8 +9,9 @@ import pytest
 from ranks import Place
 from serving import is_built_with
 
-if is_built_with("libasan") or is_built_with("libtsan"):  # Python is not linked with them, as libsouk is
-    pytest.skip("needs a program without sanitizers", allow_module_level=True)
+# Python is not linked with them, as libsouk is.
+pytestmark = pytest.mark.skipif(is_built_with("libasan") or is_built_with("libtsan"),
+                                reason="needs a program without sanitizers")
 
 REDUCE = """
 import array, os, sys

@@ -11,8 +11,8 @@ import pytest
 from ranks import Place
 from serving import PROGRAM, is_built_with
 
-if is_built_with("libtsan"):  # what runs inside is another program anyway: PROGRAM.plain
-    pytest.skip("needs a program without the thread sanitizer", allow_module_level=True)
+# With the thread sanitizer what runs inside is another program anyway: PROGRAM.plain.
+pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="needs a program without the thread sanitizer")
 
 
 class Upgraded(Place):

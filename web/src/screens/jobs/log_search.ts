@@ -90,12 +90,23 @@ export interface Around {
   after: string[];
 }
 
-export async function readAround({ job, lease }: Place, offset: number): Promise<Around> {
-  const read = async (which: { offset: number } | { last: number; before: number }) =>
-    (await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { lease, ...which } })).text;
-  const [earlier, later] = await Promise.all([read({ last: BEFORE_BYTES, before: offset }), read({ offset })]);
-  const [line = "", ...after] = later.split("\n");
-  const before = earlier.split("\n").slice(0, -1);
+// An answer ends where a part of the log that is kept does, which may be within a line.
+async function readAfter({ job, lease }: Place, offset: number): Promise<string[]> {
+  let text = "";
+  for (let from = offset; ; ) {
+    const part = await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { lease, offset: from } });
+    text += part.text;
+    const lines = text.split("\n");
+    if (part.text === "" || lines.length > AROUND_LINES + 1) return lines;
+    from = part.next_offset;
+  }
+}
+
+export async function readAround(place: Place, offset: number): Promise<Around> {
+  const { job, lease } = place;
+  const earlier = get("/v1/jobs/{id}/logs", { path: { id: job }, query: { lease, last: BEFORE_BYTES, before: offset } });
+  const [{ text }, [line = "", ...after]] = await Promise.all([earlier, readAfter(place, offset)]);
+  const before = text.split("\n").slice(0, -1);
   if (after.at(-1) === "") after.pop();
   return { before: before.slice(-AROUND_LINES), line, after: after.slice(0, AROUND_LINES) };
 }
