@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/json_schema.h"
+#include "client/settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,34 +101,6 @@ static int change_markets(const struct cli *cli, const char *server,
 
 /* ---- What each source says ------------------------------------------------------------------- */
 
-/* The options of every command: their file may name any of them. */
-struct settings {
-    bool json, is_wide, quiet, no_color;
-    const char *config_dir, *token, *fingerprint;
-    struct option_list servers;
-};
-
-static const struct option setting_options[] = {
-    {"json", OPTION_FLAG, offsetof(struct settings, json)},
-    {"wide", OPTION_FLAG, offsetof(struct settings, is_wide)},
-    {"quiet", OPTION_FLAG, offsetof(struct settings, quiet)},
-    {"no_color", OPTION_FLAG, offsetof(struct settings, no_color), .environment = "NO_COLOR"},
-    {"server", OPTION_LIST, offsetof(struct settings, servers), "URL"},
-    {"fingerprint", OPTION_TEXT, offsetof(struct settings, fingerprint), "HEX"},
-    {"token", OPTION_TEXT, offsetof(struct settings, token), "TOKEN", .is_secret = true},
-    {"config_dir", OPTION_PATH, offsetof(struct settings, config_dir), "DIR"},
-};
-
-static const struct command no_command = {.name = "sign-in"};
-static const struct command *const no_commands[] = {&no_command, NULL};
-static const struct program settings_program = {
-    .name = "souk",
-    .common = setting_options,
-    .common_count = sizeof(setting_options) / sizeof(*setting_options),
-    .commands = no_commands,
-    .has_others = true,
-};
-
 /* Of the files; and of the environment, which goes before them. */
 static int read_settings(const struct cli *cli, bool has_environment, struct settings *out,
                          struct error *error)
@@ -135,11 +108,7 @@ static int read_settings(const struct cli *cli, bool has_environment, struct set
     static char *const nothing[] = {NULL};
     const struct option_sources sources = {.environment = has_environment ? NULL : nothing,
                                            .config_dir = cli->common.config_dir};
-    bool wants_help;
-    int none = 0;
-    *out = (struct settings){0};
-    return options_parse(cli->arena, &settings_program, &no_command, &sources, out, &none,
-                         &wants_help, error);
+    return settings_read(cli->arena, &sources, out, error);
 }
 
 static bool has_server(const struct settings *settings, const char *server)

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "client/api.h"
+#include "client/settings.h"
 #include "library/handle.h"
 
 #include <inttypes.h>
@@ -11,45 +12,7 @@
 /* ---- Where the market is ----------------------------------------------------------------------
  */
 
-/* The options of every command: their file may name any of them. */
-struct settings {
-    bool json, is_wide, quiet, no_color;
-    const char *config_dir, *token, *fingerprint;
-    struct option_list servers;
-};
-
-static const struct option setting_options[] = {
-    {"json", OPTION_FLAG, offsetof(struct settings, json)},
-    {"wide", OPTION_FLAG, offsetof(struct settings, is_wide)},
-    {"quiet", OPTION_FLAG, offsetof(struct settings, quiet)},
-    {"no_color", OPTION_FLAG, offsetof(struct settings, no_color), .environment = "NO_COLOR"},
-    {"server", OPTION_LIST, offsetof(struct settings, servers), "URL"},
-    {"fingerprint", OPTION_TEXT, offsetof(struct settings, fingerprint), "HEX"},
-    {"token", OPTION_TEXT, offsetof(struct settings, token), "TOKEN", .is_secret = true},
-    {"config_dir", OPTION_PATH, offsetof(struct settings, config_dir), "DIR"},
-};
-
-static const struct command library_command = {.name = "library"};
-static const struct command *const library_commands[] = {&library_command, NULL};
-static const struct program library_program = {
-    .name = "souk",
-    .common = setting_options,
-    .common_count = sizeof(setting_options) / sizeof(*setting_options),
-    .commands = library_commands,
-    .has_others = true,
-};
-
-static int read_settings(struct arena *arena, const struct option_sources *sources,
-                         struct settings *out, struct error *error)
-{
-    bool wants_help;
-    int none = 0;
-    *out = (struct settings){0};
-    return options_parse(arena, &library_program, &library_command, sources, out, &none,
-                         &wants_help, error);
-}
-
-/* The same without the environment. No home, no files. */
+/* Without the environment. No home, no files. */
 static int read_files(struct arena *arena, const char *config_dir, struct settings *out,
                       struct error *error)
 {
@@ -60,7 +23,7 @@ static int read_files(struct arena *arena, const char *config_dir, struct settin
     if (!config_dir &&
         options_directory(arena, OPTION_DIRECTORY_CONFIG, NULL, &sources.config_dir, &absent) < 0)
         return 0;
-    return read_settings(arena, &sources, out, error);
+    return settings_read(arena, &sources, out, error);
 }
 
 static struct text without_slash(struct text url)
@@ -104,7 +67,7 @@ static int find_market(struct arena *arena, const struct souk_connect_options *w
     *out = (struct client_options){wanted->server, wanted->token, wanted->fingerprint};
     if (wanted->server && wanted->token && wanted->fingerprint)
         return 0;
-    if (read_settings(arena, &sources, &all, error) < 0 ||
+    if (settings_read(arena, &sources, &all, error) < 0 ||
         read_files(arena, wanted->config_dir ? wanted->config_dir : all.config_dir, &files, error) <
             0)
         return -1;

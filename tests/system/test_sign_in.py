@@ -1,6 +1,6 @@
 """A token goes only to the market it was made for.
 
-covers cli/sign_in.c
+covers client/settings.c, cli/sign_in.c
 """
 import json
 import stat
