@@ -3,7 +3,10 @@
 #   make          build the program at build/souk
 #   make demo     a market, three unequal lenders, one real training job
 #   make test     every test (test-sample: what CI runs of them, without the slowest)
+#   make test-frameworks   jobs of torch, TensorFlow, Spark and Open MPI themselves; as root; brings about 1 GB the first time
 #   make test-sources   data at an S3 and an HDFS that are not ours; brings about 150 MB the first time
+#   make test-slurm   a Slurm partition that lends its nodes: slurmctld and four slurmd on this machine; as root
+#   make test-cloud   instances of an emulated EC2 that become lenders here; brings moto the first time
 #   make bench    the measurements behind docs/benchmarks.md
 #   make reference   every built-in model and optimizer beside torch, and exported models in other runtimes
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
@@ -12,6 +15,7 @@
 #   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI (asan-all: with the long tests)
 #   make tsan-system   daemons, keepers and markets under the thread sanitizer, in whole-program tests
 #   make arm64    cross build for arm64, and its unit tests under qemu-user
+#   make lambda   a zip of the function for AWS Lambda in build/ (lambda-arm64: by a cross build)
 #   make install  copy the program, libsouk, its manual, completions and service below PREFIX (/usr/local)
 #   make deb      a Debian package of it in build/; make test-deb tries it in a bare Debian
 #   make service-test   the package under systemd, in a virtual machine
@@ -21,7 +25,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h' 'include/*.h' 'examples/*.c')
 
-.PHONY: all deps web demo test test-sample test-frameworks test-sources bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps web demo test test-sample test-frameworks test-sources test-cloud test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 lambda lambda-arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -49,6 +53,17 @@ test-sources: all
 	@tests/sources/prepare $(CURDIR)/build/sources
 	@SOUK_SOURCES=$(CURDIR)/build/sources SOUK_PROGRAM=$(CURDIR)/build/release/souk \
 		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/sources
+
+# A Slurm of its own on loopback, whatever this machine has of one.
+test-slurm: all
+	@tools/install-deps --slurm
+	@SOUK_PROGRAM=$(CURDIR)/build/release/souk /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/slurm
+
+# moto's EC2, which checks signatures, behind a proxy that fails in every way.
+test-cloud: all
+	@tests/cloud/prepare $(CURDIR)/build/cloud
+	@SOUK_CLOUD=$(CURDIR)/build/cloud SOUK_PROGRAM=$(CURDIR)/build/release/souk \
+		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/cloud
 
 bench: all
 	@tools/install-deps --bench
@@ -127,6 +142,17 @@ arm64: web
 	@tools/install-deps --arm64
 	@tools/arm64-root build/arm64-root
 	@tools/run-tests arm64 -L unit -E '^($(ARM64_LEFT_OUT))$$'
+
+# The function for AWS Lambda, with the libraries it needs.
+lambda: all
+	@tools/lambda_zip.py build/release/souk build/souk-lambda-$(shell uname -m).zip
+
+lambda-arm64: web
+	@tools/install-deps --arm64
+	@tools/arm64-root build/arm64-root
+	@cmake --preset arm64 >/dev/null
+	@cmake --build --preset arm64 -j $(JOBS) --target souk
+	@tools/lambda_zip.py build/arm64/souk build/souk-lambda-aarch64.zip --root build/arm64-root --strip aarch64-linux-gnu-strip
 
 install: all install-files
 

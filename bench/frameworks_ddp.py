@@ -54,14 +54,14 @@ if dist.get_rank() == 0:
 dist.destroy_process_group()
 """.replace("STEPS", str(wanted.steps))
 JOB = {"runtime": "torch", "num_nodes": 2,
-       "resources": {"cpus": 0.95, "memory": 0.8, "labels": ["python3-torch"]}}
+       "resources": {"cpus": 1, "memory": 0.8, "labels": ["python3-torch"]}}
 
 
 class Lenders(Place):
     """Of a whole core each, as the plain processes have."""
 
     def lender_of(self, name):
-        return {"options": ("--network", "job", "--cores", "0.95")}
+        return {"options": ("--network", "job", "--cores", "1")}
 
 
 def speed(text):

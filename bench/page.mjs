@@ -1,10 +1,10 @@
 // What bench/page.py has a browser do.
 //
 //   node page.mjs URL_WITH_CODE FOLDER first
-//   node page.mjs URL_WITH_CODE FOLDER watch JOB WORKERS
+//   node page.mjs URL_WITH_CODE FOLDER watch JOB WORKERS SAMPLES
 import { browse } from "../tests/browser/kit.mjs";
 
-const [url, folder, part, job, workers] = process.argv.slice(2);
+const [url, folder, part, job, workers, samples] = process.argv.slice(2);
 const COUNTED_MS = 5000;
 
 async function first({ page, seen, until }) {
@@ -18,9 +18,23 @@ async function first({ page, seen, until }) {
   }));
 }
 
-async function heap_mb(session) {
-  await session.send("HeapProfiler.collectGarbage");
-  return (await session.send("Runtime.getHeapUsage")).usedSize / 2 ** 20;
+// What the page's script holds after collecting garbage, apart from what the browser keeps for itself: the compiled code,
+// and the document's own objects.
+async function heap(session) {
+  const chunks = [];
+  const take = ({ chunk }) => chunks.push(chunk);
+  session.on("HeapProfiler.addHeapSnapshotChunk", take);
+  await session.send("HeapProfiler.takeHeapSnapshot", { reportProgress: false });
+  session.off("HeapProfiler.addHeapSnapshotChunk", take);
+  const { snapshot: { meta }, nodes } = JSON.parse(chunks.join(""));
+  const [kinds] = meta.node_types;
+  const kind = meta.node_fields.indexOf("type"), size = meta.node_fields.indexOf("self_size");
+  const bytes = { code: 0, native: 0, synthetic: 0, kept: 0 };
+  for (let at = 0; at < nodes.length; at += meta.node_fields.length) {
+    const name = kinds[nodes[at + kind]];
+    bytes[name in bytes ? name : "kept"] += nodes[at + size];
+  }
+  return { at_s: performance.now() / 1000, kept_mb: bytes.kept / 2 ** 20, code_mb: bytes.code / 2 ** 20 };
 }
 
 // Events that reach the page.
@@ -43,10 +57,11 @@ async function watch({ context, page, seen, until, step, shoot }) {
   const session = await context.newCDPSession(page);
   seen.events_per_s = await events_per_s(session);
   await step("warm");
-  const before = await heap_mb(session);
-  await step("measure");
-  const after = await heap_mb(session);
-  Object.assign(seen, { heap_mb: after, job_page_heap_growth_mb: after - before });
+  seen.heap = [await heap(session)];
+  while (seen.heap.length < Number(samples)) {
+    await step("sample");
+    seen.heap.push(await heap(session));
+  }
   await shoot("crowd", { fullPage: true });
 }
 

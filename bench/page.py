@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the page costs a browser: its first load, and a job's page under many events.
 
-    bench/page.py [--json] [--program build/souk] [--workers 64] [--reports 10] [--minutes 1] [--warm 20] [--loads 5]
+    bench/page.py [--json] [--program build/souk] [--workers 64] [--reports 10] [--minutes 1] [--warm 60] [--samples 20]
 
 A real market, and Debian's Chromium without a window. The job's workers are `souk bench lenders`, with links and leases
 of their own; nothing runs under the leases, but each reports as if it trained.
@@ -9,8 +9,11 @@ of their own; nothing runs under the leases, but each reports as if it trained.
 first_load_bytes         what is sent until the first screen stands, compressed, without answers of the API
 interactive_ms           from the navigation until then, by the browser's clock; the median of `loads`
 job_page_core_share      CPU time of all of Chromium's processes over the time passed, while a job's page is shown
-job_page_heap_growth_mb  of the page's script, after collecting garbage, from the begin to the end of that time
+job_page_kept_growth_mb  of what its script keeps, after collecting garbage, by a line through samples of that time (bench/trend.py)
+job_page_code_growth_mb  likewise of what the browser has compiled: it compiles a function anew, and larger, as it runs oftener
+noise_mb                 how far a sample of what is kept lies from that line, as a rule
 events_per_s             that reach the page, counted before
+streams_cut              how often the market ended the page's events as it was too slow for them; it asks for them again
 """
 import argparse
 import json
@@ -24,7 +27,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOALS = {"first_load_bytes": "<= 90000", "interactive_ms": "< 1000", "job_page_core_share": "< 0.5",
-         "job_page_heap_growth_mb": "0"}
+         "job_page_kept_growth_mb": "0", "streams_cut": "0"}
+CUT = "ERR_INCOMPLETE_CHUNKED_ENCODING"  # as Chromium says it
 
 
 def arguments():
@@ -34,7 +38,8 @@ def arguments():
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--reports", type=int, default=10, help="a second, of each worker")
     parser.add_argument("--minutes", type=float, default=1, help="how long a job's page is measured; 10 say more")
-    parser.add_argument("--warm", type=float, default=20, help="seconds before: until its scripts are compiled")
+    parser.add_argument("--warm", type=float, default=60, help="seconds before: until its scripts are compiled")
+    parser.add_argument("--samples", type=int, default=20, help="of the heap, over the time measured")
     parser.add_argument("--loads", type=int, default=5)
     return parser.parse_args()
 
@@ -43,6 +48,7 @@ WANTED = arguments()
 os.environ["SOUK_PROGRAM"] = os.path.abspath(WANTED.program)
 sys.path[:0] = [str(ROOT / "tests/browser"), str(ROOT / "bench/lending")]
 import browsing  # noqa: E402 -- found through the line above
+import trend  # noqa: E402 -- beside this file
 from process import end, start  # noqa: E402 -- found through the line above
 from serving import Market  # noqa: E402 -- browsing makes it found
 from training import job_spec, wait_for  # noqa: E402 -- browsing makes it found
@@ -93,23 +99,39 @@ def crowded_job(market, token):
 
 def job_page(market, token, folder):
     job = crowded_job(market, token)
-    with walk(market, token, browsing.screens(folder), "watch", job, WANTED.workers) as watch:
+    with walk(market, token, browsing.screens(folder), "watch", job, WANTED.workers, WANTED.samples) as watch:
         watch.expect("warm")
         time.sleep(WANTED.warm)
         watch.answer()
-        watch.expect("measure")
-        browsers = descendants(watch.process.pid)
-        begun, before = time.monotonic(), cpu_s(browsers)
-        time.sleep(60 * WANTED.minutes)
-        used, passed_s = cpu_s(browsers) - before, time.monotonic() - begun
-        watch.answer()
+        used, passed_s = cpu_while_sampling(watch)
         seen = watch.end()
     state = market.get(f"/v1/jobs/{job}", token).json["state"]
     assert state == "running", f"the job was {state} before the end"
-    assert seen["console"] == [] and seen["failed"] == [], seen
+    cut = [line for line in seen["console"] if CUT in line]
+    assert len(cut) == len(seen["console"]) and seen["failed"] == [], seen
     return {"job_page_core_share": round(used / passed_s, 3), "job_page_seconds": round(passed_s),
-            "job_page_heap_growth_mb": round(seen["job_page_heap_growth_mb"], 2), "heap_mb": round(seen["heap_mb"], 1),
-            "events_per_s": round(seen["events_per_s"]), "workers": WANTED.workers}
+            **heap_figures(seen["heap"]), "events_per_s": round(seen["events_per_s"]), "streams_cut": len(cut), "workers": WANTED.workers}
+
+
+def cpu_while_sampling(watch):
+    """CPU and wall seconds between the samples; what taking them costs does not count."""
+    used = passed = 0
+    for _ in range(WANTED.samples - 1):
+        watch.expect("sample")
+        browsers = descendants(watch.process.pid)
+        begun, before = time.monotonic(), cpu_s(browsers)
+        time.sleep(60 * WANTED.minutes / (WANTED.samples - 1))
+        used, passed = used + cpu_s(browsers) - before, passed + time.monotonic() - begun
+        watch.answer()
+    return used, passed
+
+
+def heap_figures(heap):
+    kept, code = ([(sample["at_s"], sample[which]) for sample in heap] for which in ("kept_mb", "code_mb"))
+    return {"job_page_kept_growth_mb": round(trend.growth(kept), 3), "kept_mb": round(kept[-1][1], 2),
+            "noise_mb": round(trend.noise(kept), 3),
+            "job_page_code_growth_mb": round(trend.growth(code), 3), "code_mb": round(code[-1][1], 2),
+            "kept_by_sample_mb": [round(value, 2) for _, value in kept]}
 
 
 def measure(folder):
@@ -135,6 +157,7 @@ def main():
     if WANTED.json:
         print(json.dumps(figures))
         return
+    print("kept by sample, MB:", *figures.pop("kept_by_sample_mb"))
     for name, value in figures.items():
         print(f"{name:<26}{value:>12}   {GOALS.get(name, '')}")
 

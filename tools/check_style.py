@@ -17,7 +17,7 @@ FLOORS = [
     ["net", "wire", "store", "blob", "tensor", "sandbox"],
     ["market", "ledger", "sync", "recommend", "learn", "core"],
     ["train", "exchange", "runtime", "source", "cloud"],
-    ["server", "peer", "client", "worker", "sim", "library", "cli"],
+    ["server", "peer", "client", "worker", "function", "sim", "library", "cli"],
 ]
 DECISIONS = set(FLOORS[2])
 FLOOR_OF = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}

@@ -21,6 +21,7 @@ struct souk_client;
 /* What is NULL is taken from SOUK_SERVER, SOUK_TOKEN and SOUK_FINGERPRINT, else from the files that
  * `souk account open` and `login` wrote. No market is sent another's token: that of the files goes
  * to the files' server alone, and SOUK_TOKEN to SOUK_SERVER, or where that is not set to `server`.
+ * A market signed in at before keeps its token in the file `markets`, and is sent that one.
  * The same holds for fingerprints. Without a token only what is public can be asked for. */
 struct souk_connect_options {
     size_t size;
@@ -41,7 +42,7 @@ SOUK_API const char *souk_client_server(const struct souk_client *client);
  */
 
 /* `yaml` NULL: the file `name` is read. Else `name` is for messages; NULL: "job". INVALID says what
- * is wrong and where: error->line and ->column. */
+ * is wrong and where: error->line and ->column; if there is more, error->problem has all of it. */
 struct souk_job_text {
     size_t size;
     const char *yaml;
@@ -115,6 +116,7 @@ enum souk_event_kind {
     SOUK_EVENT_STATE = 1,  /* the job's state is another, or its reason */
     SOUK_EVENT_LOG = 2,    /* a rank wrote something */
     SOUK_EVENT_METRIC = 4, /* a worker or the parameter server measured something */
+    SOUK_EVENT_MARKET = 8, /* the market is not reached and tried again, or is reached again */
 };
 
 /* Lives until the next call with its follow. */
@@ -122,11 +124,12 @@ struct souk_event {
     int32_t kind;
     int32_t is_server; /* of a metric: the parameter server's */
     uint64_t lease;    /* 0: of the job itself */
-    int64_t at_ms;     /* UTC; of a metric */
+    int64_t at_ms;     /* UTC; of a metric; of the market: since when it was not reached */
     const char *rank;  /* of a log or metric: "0", "server", "server-1", "replica"; else "" */
-    const char *text;  /* of a log: what it wrote, as UTF-8; of a state: its name */
+    const char *text;  /* of a log: what it wrote, as UTF-8; of a state: its name; of the market:
+                        * "away" or "reached" */
     size_t text_size;
-    const char *reason; /* of a state; else "" */
+    const char *reason; /* of a state, and of a market that is away; else "" */
     uint64_t steps, samples, commits;
     double loss, test_accuracy; /* NaN: not known */
     double steps_per_second;    /* 0: not known */

@@ -49,7 +49,11 @@ struct souk_error {
     int32_t line;                          /* of a job file, from 1; 0: not about a place in one */
     int32_t column;                        /* likewise */
     char message[SOUK_ERROR_MESSAGE_SIZE]; /* for a person */
-    char problem[SOUK_ERROR_PROBLEM_SIZE]; /* the market's own words: JSON (RFC 9457), or "" */
+    /* The market's own words: JSON (RFC 9457), or "". Of a job file with several mistakes all of
+     * them, as many as fit:
+     * {"mistakes":[{"line":2,"column":5,"field":"train.batch","text":"..."}]}; `message`, `line`
+     * and `column` are of the first. */
+    char problem[SOUK_ERROR_PROBLEM_SIZE];
 };
 
 /* "invalid", "not_found" ...; never NULL. */

@@ -60,6 +60,10 @@ struct souk_sync_options {
 /* Returns when all ranks are there, or join_ms have passed and some are. */
 int souk_sync_init(const struct souk_sync_options *options, struct souk_sync **out_sync,
                    char *error, size_t error_size);
+/* Whether what failed did so since rank 0's program has ended well: a rank that came late, as the
+ * successor of one that was lost, has nothing left to do, and ends well too. Of a job whose ranks
+ * are restarted one by one. */
+int souk_sync_is_over(void);
 /* Leaves: the others go on. Rank 0 waits until all have left, or are lost. NULL is fine. */
 void souk_sync_finish(struct souk_sync *sync);
 

@@ -9,7 +9,7 @@ import pathlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, TypeVar
 
-from .client import ALL_KINDS, LOG, METRIC, Client, Event, Follow
+from .client import ALL_KINDS, LOG, MARKET, METRIC, Client, Event, Follow, market_words, tell_person
 from .errors import TimedOut
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class AsyncClient:
     async def wait(self, job: int, timeout_s: float | None = None) -> dict[str, Any]:
         """The job once it has ended, well or not; raises TimedOut."""
         async def end() -> dict[str, Any]:
-            async for _ in self.follow(job, 0):
-                pass
+            async for event in self.follow(job, MARKET):
+                tell_person(market_words(event))
             return await self.job(job)
 
         try:
@@ -116,8 +116,15 @@ class AsyncClient:
             except RuntimeError:  # the client was closed meanwhile
                 follow.close()
 
+    async def _follow_telling(self, job: int, kind: int) -> AsyncIterator[Event]:
+        async for event in self.follow(job, kind | MARKET):
+            if event.kind == "market":
+                tell_person(market_words(event))
+            else:
+                yield event
+
     def logs(self, job: int) -> AsyncIterator[Event]:
-        return self.follow(job, LOG)
+        return self._follow_telling(job, LOG)
 
     def metrics(self, job: int) -> AsyncIterator[Event]:
-        return self.follow(job, METRIC)
+        return self._follow_telling(job, METRIC)

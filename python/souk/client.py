@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
@@ -17,23 +18,23 @@ if TYPE_CHECKING:
     from .task import Task
 
 T = TypeVar("T")
-STATE, LOG, METRIC = 1, 2, 4
+STATE, LOG, METRIC, MARKET = 1, 2, 4, 8
 ALL_KINDS = STATE | LOG | METRIC
-_KIND_NAMES = {STATE: "state", LOG: "log", METRIC: "metric"}
+_KIND_NAMES = {STATE: "state", LOG: "log", METRIC: "metric", MARKET: "market"}
 _SLICE_MS = 100  # Python looks for Ctrl-C so often
 
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """What happened to a job: a new state, something a rank wrote, or something measured."""
+    """What happened to a job: a new state, something a rank wrote, or something measured; or to the way to it."""
 
-    kind: str  # "state", "log", "metric"
+    kind: str  # "state", "log", "metric"; where MARKET is asked for "market"
     lease: int
     rank: int | None  # of a log or metric: the worker's; None: it is the job's, or a parameter server's
     source: str  # of a log or metric: "0", "server", "server-1", "replica"
-    text: str  # of a log: what was written; of a state: its name
-    reason: str  # of a state
-    at_ms: int  # of a metric, UTC; else 0
+    text: str  # of a log: what was written; of a state: its name; of the market: "away" or "reached"
+    reason: str  # of a state, and of a market that is away
+    at_ms: int  # of a metric, UTC; of the market: since when it was not reached; else 0
     is_server: bool  # of a metric: the parameter server's
     steps: int
     samples: int
@@ -49,7 +50,7 @@ def _job_text(task: Task | str) -> library.JobText:
 
 
 def validate(task: Task | str) -> str:
-    """The job with every field it has, as YAML; raises Invalid with line and column."""
+    """The job with every field it has, as YAML; raises Invalid with every mistake, its line and column."""
     return library.call_for_text("souk_job_validate", ctypes.byref(_job_text(task)))
 
 
@@ -79,6 +80,18 @@ def _interruptible(work: Callable[[ctypes.c_int32], T]) -> T:
     if failures:
         raise failures[0]
     return results[0]
+
+
+def market_words(event: Event) -> str:
+    """What a person is told of a market that is not reached, or again."""
+    if event.text == "reached":
+        return f"market reached again after {max(0, round(time.time() - event.at_ms / 1000))} s"
+    since = time.strftime("%H:%M:%S", time.localtime(event.at_ms / 1000))
+    return f"market not reached since {since}, still trying: {event.reason}"
+
+
+def tell_person(words: str) -> None:
+    print(f"souk: {words}", file=sys.stderr, flush=True)
 
 
 class Follow:
@@ -247,21 +260,33 @@ class Client:
         """Its events; to be closed, or used by `with`."""
         return Follow(self, job, kinds)
 
-    def wait(self, job: int, timeout_s: float | None = None) -> dict[str, Any]:
-        """The job once it has ended, well or not; raises TimedOut."""
-        with self.follow(job, 0) as follow:
-            follow.next(timeout_s)
+    def wait(self, job: int, timeout_s: float | None = None,
+             on_note: Callable[[str], None] = tell_person) -> dict[str, Any]:
+        """The job once it has ended, well or not; raises TimedOut.
+
+        A market that is not reached meanwhile is tried again, and `on_note` told; else stderr is.
+        """
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        with self.follow(job, MARKET) as follow:
+            while (event := follow.next(None if until is None else max(0.0, until - time.monotonic()))) is not None:
+                on_note(market_words(event))
             return follow.result or self.job(job)
+
+    def _follow_telling(self, job: int, kind: int) -> Iterator[Event]:
+        with self.follow(job, kind | MARKET) as follow:
+            for event in follow:
+                if event.kind == "market":
+                    tell_person(market_words(event))
+                else:
+                    yield event
 
     def logs(self, job: int) -> Iterator[Event]:
         """All that its ranks wrote, from the beginning, until the job ends."""
-        with self.follow(job, LOG) as follow:
-            yield from follow
+        return self._follow_telling(job, LOG)
 
     def metrics(self, job: int) -> Iterator[Event]:
         """What is measured from now on, until the job ends; get("/v1/jobs/7/metrics") has what was."""
-        with self.follow(job, METRIC) as follow:
-            yield from follow
+        return self._follow_telling(job, METRIC)
 
     def fetch(self, job: int, folder: str | os.PathLike[str] = ".", name: str | None = None) -> list[pathlib.Path]:
         """Brings the files that it left, or one of them."""

@@ -1,21 +1,40 @@
 """What can go wrong, as exceptions with the market's own words."""
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Mapping
+
+
+@dataclasses.dataclass(frozen=True)
+class Mistake:
+    """One of what is wrong in a job file."""
+
+    line: int  # from 1; 0: it has no place
+    column: int
+    field: str  # "train.batch"; "": it is about none, or about several
+    text: str
+
+    def __str__(self) -> str:
+        place = f"{self.line}:{self.column}: " if self.line else ""
+        return place + (f"{self.field}: " if self.field else "") + self.text
 
 
 class SoukError(Exception):
     """Anything the market or the library refused.
 
     `code` is its name ("not_found"), `status` the market's HTTP status (0: it did not answer), `problem`
-    the market's problem details (RFC 9457) if it gave any; `line` and `column` are the place in a job file.
+    the market's problem details (RFC 9457) if it gave any; `line` and `column` are the place in a job file,
+    and `mistakes` all that is wrong in it, if it has more than one.
     """
 
     code = "unknown"
 
     def __init__(self, message: str, *, status: int = 0, problem: Mapping[str, Any] | None = None,
                  line: int = 0, column: int = 0) -> None:
-        super().__init__(message)
+        told = problem.get("mistakes", []) if problem and not status else []  # the library's own words
+        self.mistakes = [Mistake(one["line"], one["column"], one["field"], one["text"]) for one in told]
+        more = "\n".join(str(mistake) for mistake in self.mistakes[1:])
+        super().__init__(f"{message}\n{more}" if more else message)
         self.status, self.problem = status, problem
         self.line, self.column = line, column
 

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any, Callable, TextIO
 
-from .client import METRIC, STATE, Client, Event
+from .client import MARKET, METRIC, STATE, Client, Event, market_words
 from .errors import TimedOut
 
 _LINE_S = 5.0
@@ -34,7 +34,7 @@ class Progress:
         self._client, self._job = client, job
         self._stream = stream if stream is not None else sys.stderr
         self._show_html = _notebook_display()
-        self._state, self._reason = "", ""
+        self._state, self._reason, self._away = "", "", ""
         self._loss, self._accuracy = math.nan, math.nan
         self._workers: dict[int, Event] = {}
         self._drawn_s = -math.inf
@@ -42,7 +42,7 @@ class Progress:
     def run(self, timeout_s: float | None = None) -> dict[str, Any]:
         """Shows the job until it has ended, well or not."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        with self._client.follow(self._job, STATE | METRIC) as follow:
+        with self._client.follow(self._job, STATE | METRIC | MARKET) as follow:
             while True:
                 left_s = None if until is None else until - time.monotonic()
                 try:
@@ -58,7 +58,12 @@ class Progress:
             return follow.result or self._client.job(self._job)
 
     def take(self, event: Event) -> None:
-        if event.kind == "state":
+        if event.kind == "market":
+            self._away = market_words(event) if event.text == "away" else ""
+            if self._show_html is None:
+                print(market_words(event), file=self._stream, flush=True)
+                return
+        elif event.kind == "state":
             self._state, self._reason = event.text, event.reason
         elif event.is_server:
             self._loss = self._loss if math.isnan(event.loss) else event.loss
@@ -67,7 +72,7 @@ class Progress:
             self._workers[event.lease] = event
         now_s = time.monotonic()
         pause_s = _DRAW_S if self._show_html else _LINE_S
-        if event.kind == "state" or now_s - self._drawn_s >= pause_s:
+        if event.kind in ("state", "market") or now_s - self._drawn_s >= pause_s:
             self._drawn_s = now_s
             self._draw()
 
@@ -91,4 +96,5 @@ class Progress:
             return
         rows = "".join(f"<tr><td>lease {lease}</td><td>{worker.steps} steps</td><td>{worker.steps_per_second:.1f}/s</td></tr>"
                        for lease, worker in sorted(self._workers.items()))
-        self._show_html(f"<b>{html.escape(words[0])}</b><br>{html.escape(', '.join(words[1:]))}<table>{rows}</table>")
+        away = f"<br><i>{html.escape(self._away)}</i>" if self._away else ""
+        self._show_html(f"<b>{html.escape(words[0])}</b>{away}<br>{html.escape(', '.join(words[1:]))}<table>{rows}</table>")

@@ -8,8 +8,9 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import sys
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Sequence
+from typing import Any, NoReturn, Sequence
 
 from .errors import SoukError
 from .library import load
@@ -37,6 +38,7 @@ class _Status(Structure):
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "souk_sync_version": (c_int, []),
     "souk_sync_init": (c_int, [c_void_p, POINTER(c_void_p), c_char_p, c_size_t]),
+    "souk_sync_is_over": (c_int, []),
     "souk_sync_finish": (None, [c_void_p]),
     "souk_sync_rank": (c_int, [c_void_p]),
     "souk_sync_size": (c_int, [c_void_p]),
@@ -72,9 +74,17 @@ def _engine() -> c_void_p:
     return _sync
 
 
+def _fail(words: str) -> NoReturn:
+    """A rank that comes when rank 0 has ended well has nothing left to do: its program ends well, too."""
+    if _library().souk_sync_is_over():
+        print(f"souk: {words}", file=sys.stderr, flush=True)
+        raise SystemExit(0)
+    raise SoukError(words)
+
+
 def _check(result: int) -> int:
     if result < 0:
-        raise SoukError(_library().souk_sync_error(_engine()).decode(errors="replace"))
+        _fail(_library().souk_sync_error(_engine()).decode(errors="replace"))
     return result
 
 
@@ -86,7 +96,7 @@ def init() -> None:
     engine = c_void_p()
     error = ctypes.create_string_buffer(ERROR_SIZE)
     if _library().souk_sync_init(None, ctypes.byref(engine), error, ERROR_SIZE) < 0:
-        raise SoukError(error.value.decode(errors="replace"))
+        _fail(error.value.decode(errors="replace"))
     _sync = engine
     atexit.register(shutdown)
 

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ struct arena {
     struct block *current; /* newest first; the last in the chain is kept by arena_clear */
     size_t size;
     size_t size_max;
+    bool is_secret;
 };
 
 static struct block *block_new(size_t size)
@@ -42,12 +44,26 @@ struct arena *arena_new(size_t size_max)
     return arena;
 }
 
+struct arena *arena_new_secret(size_t size_max)
+{
+    struct arena *arena = arena_new(size_max);
+    arena->is_secret = true;
+    return arena;
+}
+
+static void wipe(const struct arena *arena, struct block *block)
+{
+    if (arena->is_secret)
+        explicit_bzero(block->data, block->used);
+}
+
 void arena_free(struct arena *arena)
 {
     if (!arena)
         return;
     for (struct block *block = arena->current, *next; block; block = next) {
         next = block->next;
+        wipe(arena, block);
         free(block);
     }
     free(arena);
@@ -58,10 +74,13 @@ void arena_clear(struct arena *arena)
     while (arena->current && arena->current->next) {
         struct block *block = arena->current;
         arena->current = block->next;
+        wipe(arena, block);
         free(block);
     }
-    if (arena->current)
+    if (arena->current) {
+        wipe(arena, arena->current);
         arena->current->used = 0;
+    }
     arena->size = 0;
 }
 

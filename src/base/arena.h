@@ -15,7 +15,9 @@
 struct arena;
 
 struct arena *arena_new(size_t size_max); /* 0: no maximum */
-void arena_free(struct arena *arena);     /* NULL is fine */
+/* What it held is wiped before its memory is used again or goes back. */
+struct arena *arena_new_secret(size_t size_max);
+void arena_free(struct arena *arena); /* NULL is fine */
 DEFINE_AUTO(arena);
 
 /* Forgets everything allocated and keeps the first block for reuse. */

@@ -58,6 +58,30 @@ TEST(an_arena_gives_zeroed_memory_up_to_its_maximum)
     assert_int_equal(first[0], 0);
 }
 
+static bool is_zero(const void *memory, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (((const uint8_t *)memory)[i])
+            return false;
+    return true;
+}
+
+TEST(what_is_secret_is_wiped_when_it_is_cleared)
+{
+    struct buffer buffer AUTO_BUFFER;
+    buffer_init_secret(&buffer, 1000);
+    for (int i = 0; i < 90; i++) /* it grows on the way */
+        buffer_append_string(&buffer, "password");
+    assert_int_equal(buffer.size, 720);
+    assert_memory_equal(buffer.data + 712, "password", 8);
+    buffer_clear(&buffer);
+    assert_true(is_zero(buffer.data, buffer.capacity));
+    AUTO(arena) struct arena *arena = arena_new_secret(0);
+    const char *copy = arena_copy_string(arena, TEXT("password"));
+    arena_clear(arena);
+    assert_true(is_zero(copy, 8)); /* the first block is kept */
+}
+
 TEST(a_buffer_stops_at_its_maximum_and_says_so)
 {
     struct error error = {0};
@@ -186,6 +210,7 @@ int main(void)
         cmocka_unit_test(an_error_keeps_its_code_and_gains_context),
         cmocka_unit_test(a_failed_assertion_ends_the_program_in_every_build),
         cmocka_unit_test(an_arena_gives_zeroed_memory_up_to_its_maximum),
+        cmocka_unit_test(what_is_secret_is_wiped_when_it_is_cleared),
         cmocka_unit_test(a_buffer_stops_at_its_maximum_and_says_so),
         cmocka_unit_test(virtual_time_passes_only_when_told),
         cmocka_unit_test(the_same_seed_gives_the_same_numbers),

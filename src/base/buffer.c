@@ -12,14 +12,42 @@ void buffer_init(struct buffer *buffer, size_t size_max)
     *buffer = (struct buffer){.size_max = size_max};
 }
 
+void buffer_init_secret(struct buffer *buffer, size_t size_max)
+{
+    *buffer = (struct buffer){.size_max = size_max, .is_secret = true};
+}
+
+static void wipe(struct buffer *buffer)
+{
+    if (buffer->is_secret && buffer->data)
+        explicit_bzero(buffer->data, buffer->capacity);
+}
+
+/* NULL when memory is out. */
+static uint8_t *grow(struct buffer *buffer, size_t capacity)
+{
+    if (!buffer->is_secret)
+        return realloc(buffer->data, capacity);
+    uint8_t *data = malloc(capacity); /* realloc may leave a copy behind */
+    if (!data)
+        return NULL;
+    if (buffer->size)
+        memcpy(data, buffer->data, buffer->size);
+    wipe(buffer);
+    free(buffer->data);
+    return data;
+}
+
 void buffer_done(struct buffer *buffer)
 {
+    wipe(buffer);
     free(buffer->data);
     *buffer = (struct buffer){0};
 }
 
 void buffer_clear(struct buffer *buffer)
 {
+    wipe(buffer);
     buffer->size = 0;
     buffer->is_overflowed = false;
 }
@@ -37,7 +65,7 @@ uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
             capacity *= 2;
         if (capacity > buffer->size_max)
             capacity = buffer->size_max;
-        uint8_t *data = realloc(buffer->data, capacity);
+        uint8_t *data = grow(buffer, capacity);
         if (!data) {
             buffer->is_overflowed = true;
             return NULL;

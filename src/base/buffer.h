@@ -19,9 +19,11 @@ struct buffer {
     size_t capacity;
     size_t size_max;
     bool is_overflowed;
+    bool is_secret; /* what it held is wiped before its memory goes back */
 };
 
 void buffer_init(struct buffer *buffer, size_t size_max);
+void buffer_init_secret(struct buffer *buffer, size_t size_max);
 void buffer_done(struct buffer *buffer);
 void buffer_clear(struct buffer *buffer); /* keeps the memory, forgets an overflow */
 

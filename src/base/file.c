@@ -113,3 +113,20 @@ int file_copy(int from, int to, struct error *error)
             return error_set_errno(error, errno, "copy a file");
     return 0;
 }
+
+int file_make_folders(const char *path, mode_t mode, struct error *error)
+{
+    char part[PATH_MAX];
+    const size_t size = strlen(path);
+    if (size == 0 || size >= sizeof(part))
+        return error_set(error, ERROR_INVALID, "the path of a folder is empty or too long");
+    for (size_t i = 1; i <= size; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
+            return error_set_errno(error, errno, "create the folder \"%.180s\"", part);
+    }
+    return 0;
+}

@@ -24,3 +24,6 @@ MUST_CHECK int file_replace(const char *path, const struct text *parts, size_t p
 /* All that is left of one to the other, both opened by the caller. Where the file system can, the
  * bytes are shared. */
 MUST_CHECK int file_copy(int from, int to, struct error *error);
+
+/* Makes the folder and those above it; one that is there is fine. */
+MUST_CHECK int file_make_folders(const char *path, mode_t mode, struct error *error);

@@ -110,6 +110,27 @@ TEST(what_is_left_of_a_file_is_copied)
     folder_remove(folder);
 }
 
+TEST(a_folder_is_made_with_those_above_it)
+{
+    struct error error;
+    const struct folder *folder = folder_new();
+    char inner[96], deep[96], below_file[112];
+    snprintf(inner, sizeof(inner), "%s/a", folder->path);
+    snprintf(deep, sizeof(deep), "%s/a/b", folder->path);
+    ASSERT_OK(file_make_folders(deep, 0700, &error));
+    ASSERT_OK(file_make_folders(deep, 0700, &error));
+    struct stat status;
+    assert_int_equal(stat(deep, &status), 0);
+    assert_true(S_ISDIR(status.st_mode) && (status.st_mode & 0777) == 0700);
+    ASSERT_OK(file_replace(folder->file, NULL, 0, 0600, &error));
+    snprintf(below_file, sizeof(below_file), "%s/c", folder->file);
+    assert_int_equal(file_make_folders(below_file, 0700, &error), -1);
+    ASSERT_FAILS(file_make_folders("", 0700, &error), ERROR_INVALID);
+    rmdir(deep);
+    rmdir(inner);
+    folder_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +139,7 @@ int main(void)
         cmocka_unit_test(a_write_that_fails_keeps_the_old_file_and_leaves_nothing),
         cmocka_unit_test(a_missing_file_is_named),
         cmocka_unit_test(what_is_left_of_a_file_is_copied),
+        cmocka_unit_test(a_folder_is_made_with_those_above_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

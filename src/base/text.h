@@ -29,7 +29,7 @@ bool text_equal(struct text left, struct text right);
 static inline bool text_is(struct text text, const char *string)
 {
     return text.size > 0 && text.data[0] == string[0] &&
-           strncmp(string, text.data, text.size) == 0 && string[text.size] == '\0';
+           strnlen(string, text.size + 1) == text.size && memcmp(string, text.data, text.size) == 0;
 }
 /* For secrets: takes the same time wherever the difference is. */
 bool text_equal_secret(struct text left, struct text right);

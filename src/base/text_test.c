@@ -91,6 +91,9 @@ TEST(a_text_is_a_string_when_all_of_it_is)
     assert_false(text_is(TEXT("owl"), "owls"));
     assert_false(text_is(TEXT("owls"), "owl"));
     assert_false(text_is(TEXT("own"), "owl"));
+    const char *const word = "owl\0owls"; /* what lies behind a string is not looked at */
+    assert_false(text_is(TEXT("owl\0"), word));
+    assert_false(text_is(TEXT("owl\0owls"), word));
     assert_false(text_is(TEXT(""), ""));
     assert_false(text_is((struct text){"owl", 2}, "owl"));
 }

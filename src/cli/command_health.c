@@ -98,6 +98,9 @@ static int run_health(void *context, const void *options, struct error *error)
         print_credits(cli, &health);
     putchar('\n');
     print_resources(cli, &health);
+    if (health.waiting_machines > 0)
+        output_field(cli, "Waiting:     ", "jobs lack %" PRId64 " machine%s",
+                     health.waiting_machines, health.waiting_machines == 1 ? "" : "s");
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/connect.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
+#include "cli/profile_view.h"
 #include "cli/table.h"
 #include "client/api.h"
 #include "client/submission.h"
@@ -16,6 +17,7 @@ struct job_options {
     uint64_t id;
     int64_t timeout_ms;
     bool is_yes;
+    bool has_profile;
     const char *tensorboard;
 };
 
@@ -44,6 +46,19 @@ static const struct option validate_options[] = {
     {"file", OPTION_PATH, offsetof(struct validate_options, file), "FILE",
      .help = "The job file; - is standard input.", .is_positional = true, .is_required = true},
 };
+
+/* More cores make a job faster, more memory does not: nobody is sold what it did not ask for. */
+static void note_memory(const struct cli *cli, const struct job_spec *spec)
+{
+    enum { USUAL_BYTES = 256 << 20 };
+    const struct job_amount memory = spec->resources.memory_bytes;
+    if (memory.is_at_least && memory.value != USUAL_BYTES && !cli->common.json)
+        output_field(cli, "",
+                     "resources.memory: at least %s is leased, and billed, as %s each: a worker "
+                     "that uses more is ended, so name what it needs",
+                     output_bytes(cli->arena, memory.value),
+                     output_bytes(cli->arena, memory.value));
+}
 
 static int run_validate(void *context, const void *options, struct error *error)
 {
@@ -76,6 +91,7 @@ static int run_validate(void *context, const void *options, struct error *error)
             spec.num_nodes == 1 && spec.num_nodes_max <= 1 ? "" : "s", has_more_servers ? ", " : "",
             has_more_servers ? job_view_servers(cli->arena, &spec.sync) : "",
             TEXT_ARGS(spec.sync.policy), output_duration(cli->arena, job_spec_tick_ms(&spec)));
+    note_memory(cli, &spec);
     return 0;
 }
 
@@ -174,6 +190,28 @@ const struct command command_job_list = {
 /* ---- show, wait, explain, cancel --------------------------------------------------------------
  */
 
+static const struct option show_options[] = {
+    JOB_ID_OPTION,
+    {"profile", OPTION_FLAG, offsetof(struct job_options, has_profile),
+     .help = "Show what its run showed instead: each worker's step time, what its time went into, "
+             "bytes, CPU and memory, and how it compares with what was foretold."},
+};
+
+static int show_profile(struct cli *cli, struct client *client, uint64_t id, struct error *error)
+{
+    struct api_profile profile = {0};
+    bool is_done;
+    if (cli_get(cli, client, job_path(cli, id, "/profile"), &api_profile_schema, &profile, &is_done,
+                error) < 0)
+        return -1;
+    if (is_done)
+        return 0;
+    if (cli_learn_unit(cli, client, error) < 0)
+        return -1;
+    profile_view_print(cli, &profile);
+    return 0;
+}
+
 static int run_show(void *context, const void *options, struct error *error)
 {
     struct cli *cli = context;
@@ -181,8 +219,11 @@ static int run_show(void *context, const void *options, struct error *error)
     AUTO(client) struct client *client = NULL;
     struct api_job job = api_job_unknown();
     bool is_done;
-    if (cli_connect(cli, true, &client, error) < 0 ||
-        cli_get(cli, client, job_path(cli, wanted->id, ""), &api_job_schema, &job, &is_done,
+    if (cli_connect(cli, true, &client, error) < 0)
+        return -1;
+    if (wanted->has_profile)
+        return show_profile(cli, client, wanted->id, error);
+    if (cli_get(cli, client, job_path(cli, wanted->id, ""), &api_job_schema, &job, &is_done,
                 error) < 0)
         return -1;
     if (is_done)
@@ -198,8 +239,8 @@ static int run_show(void *context, const void *options, struct error *error)
 const struct command command_job_show = {
     .name = "job show",
     .summary = "Shows one job and its leases.",
-    .example = "souk job show 7",
-    COMMAND_OPTIONS(id_options, job_options),
+    .example = "souk job show 7 --profile",
+    COMMAND_OPTIONS(show_options, job_options),
     .run = run_show,
 };
 
@@ -289,6 +330,8 @@ static void print_wait(struct cli *cli, const struct api_explain *explain)
 {
     if (explain->wishes.count > 0)
         print_wishes(cli, explain);
+    if (explain->warning.size > 0)
+        output_field(cli, "Warning: ", "%s", output_text(cli->arena, explain->warning));
     if (explain->nearest.size > 0)
         output_field(cli, "Nearest: ", "%s", output_text(cli->arena, explain->nearest));
     if (explain->expected_start_ms > 0)

@@ -3,9 +3,9 @@
 #include "base/log.h"
 #include "base/schedule.h"
 #include "base/units.h"
-#include "cli/lend_guard.h"
 #include "cli/lend_install.h"
 #include "cli/lend_questions.h"
+#include "cli/lend_settings.h"
 #include "cli/output.h"
 #include "cli/sdk_files.h"
 #include "peer/cache.h"
@@ -18,40 +18,6 @@
 
 #include <string.h>
 #include <unistd.h>
-
-struct lend_options {
-    const char *state_dir;
-    const char *code;
-    const char *name;
-    const char *cores;
-    const char *memory;
-    const char *disk;
-    const char *cache;
-    int64_t gpus_max;
-    struct option_list roles;
-    int network;
-    struct option_list resolvers, closed_networks;
-    const char *open_rate;
-    int images; /* of no_or_yes */
-    const char *install, *index_url;
-    const char *when;
-    const char *zone;
-    struct option_list labels, hide_labels, data, software;
-    bool is_new, is_same;
-    int64_t return_ms, look_ms;
-    bool is_direct;
-    const char *system_root;
-    const char *display;
-    struct lend_guard_options guard;
-    int log_level;
-    bool is_doctor;
-    int64_t ready_fd;
-    int64_t stop_fd;
-};
-
-static const char *const networks[] = {"none", "job", "open", NULL}; /* enum offer_network */
-static const char *const no_or_yes[] = {"no", "yes", NULL};
-static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 
 static const struct option lend_options[] = {
     {"code", OPTION_TEXT, offsetof(struct lend_options, code), "CODE",
@@ -77,7 +43,7 @@ static const struct option lend_options[] = {
     {"network", OPTION_CHOICE, offsetof(struct lend_options, network), "REACH", "job",
      "The most that a lease may reach: none; job, the job's other machines and nothing of yours; "
      "open, the public Internet as well, and nothing of yours.",
-     .choices = networks},
+     .choices = lend_networks},
     {"resolver", OPTION_LIST, offsetof(struct lend_options, resolvers), "ADDRESS",
      .help = "Who resolves names for leases with --network open: public addresses, at most three; "
              "9.9.9.9,1.1.1.1 by default. Never your router."},
@@ -88,7 +54,7 @@ static const struct option lend_options[] = {
     {"open_rate", OPTION_TEXT, offsetof(struct lend_options, open_rate), "RATE", "100Mbit",
      "The most that a lease with --network open sends and receives in a second."},
     {"images", OPTION_CHOICE, offsetof(struct lend_options, images), "WORD", "no",
-     "yes: jobs may bring an OCI image to run in, in the same sandbox.", .choices = no_or_yes},
+     "yes: jobs may bring an OCI image to run in, in the same sandbox.", .choices = lend_no_or_yes},
     {"install", OPTION_TEXT, offsetof(struct lend_options, install), "WHAT",
      .help =
          "What may be installed for a job's program: none; wheels, those that it brings, "
@@ -140,12 +106,13 @@ static const struct option lend_options[] = {
              "default.",
      .environment = "DISPLAY"},
     LEND_GUARD_OPTIONS(lend_options),
+    LEND_SLURM_OPTIONS(lend_options),
     {"state_dir", OPTION_PATH, offsetof(struct lend_options, state_dir), "DIR", "{state}/lend",
      "Where the machine's key, its enrolment and fetched data lie."},
     {"doctor", OPTION_FLAG, offsetof(struct lend_options, is_doctor),
      .help = "Say what this machine is and which limits it can enforce, and end."},
     {"log_level", OPTION_CHOICE, offsetof(struct lend_options, log_level), "LEVEL", "info",
-     "How much to log.", .choices = log_levels},
+     "How much to log.", .choices = lend_log_levels},
     {"ready_fd", OPTION_I64, offsetof(struct lend_options, ready_fd), "FD", "-1",
      "Write a line of JSON here once the market has welcomed the machine.", .minimum = -1,
      .maximum = 65535, .is_hidden = true},
@@ -434,6 +401,19 @@ static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
     peer->stop_fd = (int)wanted->stop_fd;
 }
 
+static int run_slurm(const struct cli *cli, const struct lend_options *wanted, struct error *error)
+{
+    struct option_setting settings[LEND_SETTING_MAX];
+    struct lend_slurm lend = {.options = &wanted->slurm,
+                              .state_dir = wanted->state_dir,
+                              .name = wanted->name,
+                              .settings = settings};
+    if (lend_settings_of_nodes(cli->arena, wanted, settings, &lend.setting_count, error) < 0)
+        return -1;
+    log_set_level((enum log_level)wanted->log_level);
+    return lend_slurm_run(cli, &lend, error);
+}
+
 static int run_lend(void *context, const void *options, struct error *error)
 {
     const struct cli *cli = context;
@@ -455,6 +435,8 @@ static int run_lend(void *context, const void *options, struct error *error)
         parse_roles(&wanted.roles, &peer.roles, error) < 0 ||
         lend_install_parse(wanted.install, wanted.index_url, &peer, error) < 0)
         return -1;
+    if (wanted.slurm.partition)
+        return run_slurm(cli, &wanted, error);
     log_set_level((enum log_level)wanted.log_level);
     if (!wanted.is_doctor && should_ask(cli, &wanted)) {
         const int result = ask(cli, &wanted, &peer, &answered, error);

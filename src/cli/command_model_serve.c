@@ -5,10 +5,10 @@
  * (model_batch.h). All are bounded in inputs and bytes. Errors have "error", as there.
  */
 #include "base/log.h"
+#include "cli/listen.h"
 #include "cli/model_batch.h"
 #include "cli/output.h"
 #include "net/http_server.h"
-#include "net/tls_certificate.h"
 #include "train/predict_json.h"
 
 #include <inttypes.h>
@@ -264,23 +264,6 @@ static int check_name(const char *name, struct error *error)
                : error_set(error, ERROR_INVALID, "--name: must be 1 to 64 characters");
 }
 
-static int find_address(const struct serve_options *options, struct address *out_address,
-                        struct error *error)
-{
-    struct host_port target;
-    if (host_port_parse(text_of(options->listen), &target, error) < 0 ||
-        address_resolve(&target, out_address, error) < 0)
-        return error_wrap(error, "--listen");
-    if (!options->tls_cert != !options->tls_key)
-        return error_set(error, ERROR_INVALID, "--tls-cert and --tls-key belong together");
-    if (!address_is_loopback(out_address) && !options->tls_cert && !options->is_behind_proxy)
-        return error_set(error, ERROR_INVALID,
-                         "--listen %s: on others than loopback give --tls-cert and --tls-key, or "
-                         "--behind-proxy",
-                         options->listen);
-    return 0;
-}
-
 static const char *input_text(const struct serving *serving)
 {
     uint64_t shape[MODEL_INPUT_RANK_MAX];
@@ -356,11 +339,11 @@ static int serve(struct serving *serving, struct error *error)
         .on_done = on_done,
         .ignores_sigpipe = true,
     };
-    if (find_address(options, &http.listen, error) < 0)
+    const struct listen_options listen = {options->listen, options->tls_cert, options->tls_key,
+                                          options->is_behind_proxy};
+    if (listen_find(&listen, &http.listen, &certificate, error) < 0)
         return -1;
     if (options->tls_cert) {
-        if (tls_certificate_read(options->tls_cert, options->tls_key, &certificate, error) < 0)
-            return -1;
         http.certificate_pem = buffer_string(&certificate.certificate_pem);
         http.key_pem = buffer_string(&certificate.key_pem);
     }
@@ -377,12 +360,9 @@ static int serve(struct serving *serving, struct error *error)
         model_batches_free(TAKE(serving->batches));
         return -1;
     }
-    char host[ADDRESS_TEXT_SIZE];
-    address_format_host(&http.listen, host);
-    const bool is_v6 = strchr(host, ':') != NULL;
-    show(serving, arena_format(serving->cli->arena, "http%s://%s%s%s:%u/v1/models/%s",
-                               options->tls_cert ? "s" : "", is_v6 ? "[" : "", host,
-                               is_v6 ? "]" : "", http_server_port(serving->http), serving->name));
+    char url[LISTEN_URL_SIZE];
+    listen_url(&listen, &http.listen, http_server_port(serving->http), url);
+    show(serving, arena_format(serving->cli->arena, "%s/v1/models/%s", url, serving->name));
     const int result = loop_run(serving->loop, error);
     model_batches_free(TAKE(serving->batches));
     http_server_free(serving->http);

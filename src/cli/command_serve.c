@@ -15,11 +15,13 @@ struct serve_options {
     uint64_t snapshot_events;
     int log_level;
     int economy;
+    int profiles;
     bool is_printing_api;
     const char *slot_offset;
 };
 
 static const char *const economies[] = {"kept", "credits", "karma", NULL};
+static const char *const profile_choices[] = {"own", "shared", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 
 #define SERVER(member) offsetof(struct serve_options, server.member)
@@ -71,6 +73,9 @@ static const struct option serve_options[] = {
     {"slot_offset", OPTION_TEXT, offsetof(struct serve_options, slot_offset), "DURATION",
      .help = "How far the market's midnight, where price slots begin, is ahead of UTC: 2h, -5h30m; "
              "fixed from the first job or slot's end on."},
+    {"cloud", OPTION_PATH, SERVER(cloud_file), "FILE",
+     .help = "What may be started at a cloud, and with which limits (docs/cloud.md); without, "
+             "nothing."},
     {"datasets", OPTION_PATH, SERVER(datasets_dir), "DIR",
      .help = "Folder with the built-in data sets that come with no package, each in DIR/NAME: jobs "
              "that name one need not upload it."},
@@ -86,6 +91,13 @@ static const struct option serve_options[] = {
     {"keep", OPTION_DURATION, SERVER(keep_ms), "TIME", "30d",
      "How long data, results and logs stay that nobody used.", .minimum = 1000,
      .maximum = INT64_C(36500) * 86400000},
+    {"profile_keep", OPTION_DURATION, SERVER(profile_keep_ms), "TIME", "180d",
+     "How long the profiles of runs stay, from which recommendations learn.", .minimum = 1000,
+     .maximum = INT64_C(36500) * 86400000},
+    {"profiles", OPTION_CHOICE, offsetof(struct serve_options, profiles), "WHOSE", "own",
+     "Whose runs a recommendation learns from: own, those of the account that asks; shared, those "
+     "of all accounts that said so, too.",
+     .choices = profile_choices},
     {"answers_memory", OPTION_BYTES, SERVER(answers_bytes_max), "SIZE", "192MiB",
      "Memory for answers to reads that are kept until what they show changes; 0: keep none."},
     {"snapshot_events", OPTION_U64, offsetof(struct serve_options, snapshot_events), "COUNT",
@@ -124,6 +136,7 @@ static int run_serve(void *context, const void *options, struct error *error)
     server.has_no_local_lender = !wanted->has_local_lender;
     server.snapshot_event_count = (uint32_t)wanted->snapshot_events;
     server.economy = (enum server_economy)wanted->economy;
+    server.has_shared_profiles = wanted->profiles == 1;
     server.ready_fd =
         wanted->ready_fd < 0 && cli->common.json ? dup(STDOUT_FILENO) : (int)wanted->ready_fd;
     server.stop_fd = (int)wanted->stop_fd;

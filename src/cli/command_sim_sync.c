@@ -41,6 +41,8 @@ static const struct option sim_sync_options[] = {
      .help = "A push and its answer take so long, in place of the profile's."},
     {"compression", OPTION_TEXT, FIELD(compression), "SHARE", "1",
      "Bytes on the wire for each byte of the model; only the time changes, not the values."},
+    {"push_share", OPTION_TEXT, FIELD(push_share), "SHARE", "1",
+     "Bytes of a push for each of an answer, where updates travel shorter than models."},
     {"jitter", OPTION_TEXT, FIELD(jitter), "DEVIATION", "0",
      "Times of steps and ways are log-normal with this deviation."},
     {"stay", OPTION_DURATION, FIELD(stay_ms), "TIME",
@@ -71,6 +73,12 @@ static const struct option sim_sync_options[] = {
     {"max_time", OPTION_DURATION, FIELD(max_time_ms), "TIME", "2h",
      "Virtual time after which a run is given up.", .minimum = 1,
      .maximum = INT64_C(365) * 86400 * 1000},
+    {"samples", OPTION_U64, FIELD(samples), "NUMBER",
+     .help = "A run ends once all workers together have learned from so many.", .minimum = 1,
+     .maximum = INT64_C(1000000000000)},
+    {"server_rate", OPTION_TEXT, FIELD(server_rate), "RATE",
+     .help = "Of the parameter server's link, each way, which all workers share: 450Mbit; without "
+             "it, no limit."},
     {"threads", OPTION_U64, FIELD(threads), "NUMBER", "1", "Runs at a time.", .minimum = 1,
      .maximum = 256},
     {"traces", OPTION_PATH, FIELD(traces), "DIR", NULL,
@@ -198,12 +206,14 @@ static int common_options(struct sim_sync *plan, struct sync_run_options *out, s
 {
     const struct sim_sync_options *wanted = plan->wanted;
     double momentum, weight_decay;
+    int64_t server_kbit = 0;
     const int64_t mean_step_ns = sync_profile_mean_step_ns(&plan->profile);
     *out = (struct sync_run_options){
         .profile = &plan->profile,
         .batch = (uint32_t)wanted->batch,
         .measure_ns = wanted->measure_ms > 0 ? wanted->measure_ms * 1000000 : 2 * mean_step_ns,
         .time_max_ns = wanted->max_time_ms * 1000000,
+        .sample_max = wanted->samples,
         .settings = {.gamma_ms = wanted->gamma_ms,
                      .slack = (uint32_t)wanted->slack,
                      .search = (enum sync_search)wanted->search,
@@ -215,10 +225,15 @@ static int common_options(struct sim_sync *plan, struct sync_run_options *out, s
         read_number("weight-decay", wanted->weight_decay, 1, &weight_decay, error) < 0 ||
         read_number("jitter", wanted->jitter, 3, &out->jitter, error) < 0 ||
         read_number("compression", wanted->compression, 1, &out->compression, error) < 0 ||
+        read_number("push-share", wanted->push_share, 10, &out->push_share, error) < 0 ||
         read_number("outer-rate", wanted->outer_rate, 100, &out->settings.outer_rate, error) < 0 ||
         read_number("outer-momentum", wanted->outer_momentum, 0.9999, &out->settings.outer_momentum,
                     error) < 0)
         return -1;
+    if (wanted->server_rate &&
+        units_parse_bandwidth(text_of(wanted->server_rate), &server_kbit, error) < 0)
+        return error_wrap(error, "--server-rate");
+    out->server_bytes_per_s = server_kbit * 125;
     if (wanted->nesterov && momentum <= 0)
         return error_set(error, ERROR_INVALID, "--nesterov needs a --momentum");
     out->settings.momentum = momentum;

@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/sign_in.h"
 #include "exchange/message.h"
+#include "function/instance.h"
 #include "peer/gateway.h"
 #include "peer/keeper.h"
 #include "runtime/lease_message.h"
@@ -129,6 +130,8 @@ int main(int argc, char **argv)
     /* Inside a sandbox there is no home, no file and no variable to read options from. */
     if (argc > 1 && !strcmp(argv[1], "worker"))
         return worker_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], INSTANCE_COMMAND))
+        return instance_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "rank-launch"))
         return rank_launch_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "image-unpack"))
@@ -141,6 +144,8 @@ int main(int argc, char **argv)
         return packages_fetch_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "import-read"))
         return import_read_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "import-mount"))
+        return import_mount_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "import-look"))
         return import_look_main(argc - 1, argv + 1);
     if (argc > 1 && is_help(argv[1]) && argc == 2)

@@ -3,9 +3,7 @@
  * than the one it was made for.
  *
  * The market signed in to last is in the files `config` (server, fingerprint) and `secrets`
- * (token); those before it, by their address and key, in `markets`, mode 0600:
- *
- *     {"markets":[{"server":"https://market.example","fingerprint":"...","token":"..."}]}
+ * (token); those before it in `markets` (client/markets.h).
  */
 #pragma once
 

@@ -18,13 +18,13 @@ static void append_amounts(struct buffer *plan, struct arena *arena, const struc
     const bool is_any =
         resources->accelerators.model.size == 0 && resources->accelerators.memory_bytes == 0;
     buffer_append_format(
-        plan, "  machines  %s x %s%s core%s, %s%s memory%s%s%s%s%s\n",
+        plan, "  machines  %s x %s%s core%s, %s memory%s%s%s%s%s\n",
         output_workers(arena, spec->num_nodes, spec->num_nodes_max),
         output_cores(arena, resources->cpus_milli.value),
         resources->cpus_milli.is_at_least ? "+" : "",
         resources->cpus_milli.value == 1000 && !resources->cpus_milli.is_at_least ? "" : "s",
-        output_bytes(arena, resources->memory_bytes.value),
-        resources->memory_bytes.is_at_least ? "+" : "", accelerators[0] ? ", " : "", accelerators,
+        output_bytes(arena, resources->memory_bytes.value), accelerators[0] ? ", " : "",
+        accelerators,
         !accelerators[0] || !is_any                   ? ""
         : resources->accelerators.count_milli == 1000 ? " GPU"
                                                       : " GPUs",
@@ -204,6 +204,8 @@ static const char *write_plan(const struct cli *cli, struct client *client,
     append_price(&terms, cli, spec, quote);
     append_start(&terms, arena, spec, quote, !wanted->expects_room);
     append_servers(&terms, spec, quote);
+    if (quote->warning.size > 0)
+        buffer_append_format(&terms, "  Warning   %s\n", output_text(arena, quote->warning));
     if (wanted->command)
         options_name_advice(wanted->command, buffer_text(&terms), &plan);
     else

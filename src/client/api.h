@@ -221,6 +221,7 @@ struct api_health {
     int64_t weekly_spend_micro;
     int64_t weeks_of_spend_milli;
     int64_t price_index_milli;
+    int64_t waiting_machines;    /* 0: none, or an older market does not say */
     struct json_array resources; /* of struct api_health_resource */
 };
 extern const struct json_schema api_health_schema;
@@ -288,6 +289,7 @@ struct api_quote {
     int64_t wish_hourly_micro;
     bool can_start;
     struct text reason;
+    struct text warning; /* what it may lack where it runs; empty: nothing */
     bool is_lacking;     /* too few machines here could ever serve it */
     bool is_measuring;   /* some may turn out to be near each other in a moment */
     struct text nearest; /* the nearest change with which it would start now */
@@ -420,6 +422,7 @@ struct api_explain {
     uint64_t machine_count;
     struct json_array wishes;  /* struct api_wish; of a pending job only, like the rest */
     struct text nearest;       /* the nearest change that would place it */
+    struct text warning;       /* what it may lack where it runs; empty: nothing */
     int64_t expected_start_ms; /* 0: not known */
 };
 
@@ -499,3 +502,30 @@ struct api_event api_event_unknown(void);
 
 /* succeeded, failed or cancelled. */
 bool api_job_is_final(struct text state);
+
+/* ---- Instances at a cloud -------------------------------------------------------------------- */
+
+struct api_cloud_instance {
+    uint64_t id, machine, leases;
+    struct text state, instance, type, zone, reason;
+    int64_t usd_micro_per_hour, usd_micro, ends_ms;
+};
+
+struct api_cloud_order {
+    uint64_t id, count, job;
+    bool is_spot;
+    struct text state, reason;
+    int64_t usd_micro, usd_micro_max, usd_micro_per_hour_max;
+    struct json_array instances; /* of struct api_cloud_instance */
+};
+extern const struct json_schema api_cloud_order_schema;
+
+struct api_cloud {
+    struct text region, problem, catalogue_date, catalogue_notice;
+    int64_t instances_max, usd_micro_per_hour_max, usd_micro_per_hour, credits_micro_per_usd;
+    int64_t hours_max; /* that an instance lives */
+    int64_t listed_ms;
+    uint64_t strays;
+    struct json_array orders; /* of struct api_cloud_order */
+};
+extern const struct json_schema api_cloud_schema;

@@ -9,6 +9,7 @@ static const struct json_field quote_fields[] = {
     FIELD("wish_hourly_microcredits", JSON_I64, api_quote, wish_hourly_micro),
     FIELD("can_start", JSON_BOOL, api_quote, can_start),
     LONG_TEXT("reason", api_quote, reason),
+    LONG_TEXT("warning", api_quote, warning),
     FIELD("is_lacking", JSON_BOOL, api_quote, is_lacking),
     FIELD("is_measuring", JSON_BOOL, api_quote, is_measuring),
     LONG_TEXT("nearest", api_quote, nearest),
@@ -165,6 +166,7 @@ static const struct json_field explain_fields[] = {
     FIELD("machine_count", JSON_U64, api_explain, machine_count),
     LIST("wishes", api_explain, wishes, &wish_schema),
     LONG_TEXT("nearest", api_explain, nearest),
+    LONG_TEXT("warning", api_explain, warning),
     FIELD("expected_start_ms", JSON_I64, api_explain, expected_start_ms),
 };
 const struct json_schema api_explain_schema =

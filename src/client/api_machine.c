@@ -158,6 +158,7 @@ static const struct json_field health_fields[] = {
     FIELD("weekly_spend_microcredits", JSON_I64, api_health, weekly_spend_micro),
     FIELD("weeks_of_spend_milli", JSON_I64, api_health, weeks_of_spend_milli),
     FIELD("price_index_milli", JSON_I64, api_health, price_index_milli),
+    FIELD("waiting_machines", JSON_I64, api_health, waiting_machines),
     {"resources", JSON_ARRAY, offsetof(struct api_health, resources),
      .schema = &health_resource_schema},
 };

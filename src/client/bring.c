@@ -101,18 +101,6 @@ void bring_rename(const struct bring *bring, struct error *error)
 
 /* ---- Credentials ----------------------------------------------------------------------------- */
 
-int bring_take_environment(struct remote_credentials *credentials, struct error *error)
-{
-    for (size_t i = 0; remote_credential_name(i); i++) {
-        const char *name = remote_credential_name(i);
-        const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets any */
-        if (value && value[0] &&
-            remote_credentials_set(credentials, text_of(name), text_of(value), error) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 static bool is_credential(struct text name)
 {
     for (size_t i = 0; remote_credential_name(i); i++)
@@ -124,7 +112,7 @@ static bool is_credential(struct text name)
 static int take_credentials(const struct job_spec *spec, struct remote_credentials *credentials,
                             struct error *error)
 {
-    if (bring_take_environment(credentials, error) < 0)
+    if (remote_credentials_take_environment(credentials, error) < 0)
         return -1;
     for (size_t i = 0; i < spec->secret_count; i++) {
         const struct job_env *secret = &spec->secrets[i];

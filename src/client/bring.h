@@ -26,11 +26,6 @@ struct bring_options {
     const volatile int32_t *stop; /* ends it once it is not 0; NULL: nothing does */
 };
 
-struct remote_credentials;
-
-/* Those that the environment has. */
-MUST_CHECK int bring_take_environment(struct remote_credentials *credentials, struct error *error);
-
 struct bring;
 
 /* Whether it is there, as far as can be told without reading it. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { DRAW_MS = 200, ASK_MS = 5000, RETRY_MIN_MS = 250, RETRY_MAX_MS = 5000, AWAY_MS = 120000 };
+enum { AWAY_TOLD_MS = 1000 };
 
 struct follow {
     const struct follow_options *options;
@@ -29,6 +30,8 @@ struct follow {
     struct arena *arenas[2]; /* the job as asked last lies in arenas[0]; the other is reused */
     int64_t retry_ms;
     int64_t away_since_ns; /* 0: the market answers */
+    int64_t away_since_ms; /* the same, UTC */
+    bool has_told_away;
     enum follow_end end;
     struct error failure;
     bool has_failed;
@@ -143,12 +146,30 @@ static void fail(struct follow *follow, const struct error *reason)
     loop_stop(follow->loop);
 }
 
+static void tell_reach(struct follow *follow, const char *reason)
+{
+    follow->has_told_away = reason != NULL;
+    if (follow->options->on_reach)
+        follow->options->on_reach(follow->options->context, follow->away_since_ms, reason);
+}
+
+static void set_reached(struct follow *follow)
+{
+    follow->away_since_ns = 0;
+    if (follow->has_told_away)
+        tell_reach(follow, NULL);
+}
+
 /* True when the market has been away too long. */
-static bool is_away_too_long(struct follow *follow)
+static bool is_away_too_long(struct follow *follow, const struct error *reason)
 {
     const int64_t now_ns = clock_monotonic_ns(&clock_system);
-    if (follow->away_since_ns == 0)
+    if (follow->away_since_ns == 0) {
         follow->away_since_ns = now_ns;
+        follow->away_since_ms = clock_utc_ms(&clock_system);
+    }
+    if (!follow->has_told_away && now_ns - follow->away_since_ns >= AWAY_TOLD_MS * INT64_C(1000000))
+        tell_reach(follow, reason->message);
     const int64_t away_ms = follow->options->away_ms ? follow->options->away_ms : AWAY_MS;
     return now_ns - follow->away_since_ns > away_ms * 1000000;
 }
@@ -157,7 +178,7 @@ static bool is_away_too_long(struct follow *follow)
 static void take_job(struct follow *follow, const struct api_job *job, struct text json)
 {
     struct arena *arena = follow->arenas[1];
-    follow->away_since_ns = 0;
+    set_reached(follow);
     follow->arenas[1] = follow->arenas[0];
     follow->arenas[0] = arena;
     follow->job = *job;
@@ -171,7 +192,7 @@ static void take_job(struct follow *follow, const struct api_job *job, struct te
 
 static void not_told(struct follow *follow, const struct error *error)
 {
-    if (error->code != ERROR_UNAVAILABLE || is_away_too_long(follow))
+    if (error->code != ERROR_UNAVAILABLE || is_away_too_long(follow, error))
         fail(follow, error);
 }
 
@@ -298,7 +319,7 @@ static int on_chunk(void *context, struct text chunk)
 {
     struct follow *follow = context;
     follow->retry_ms = RETRY_MIN_MS;
-    follow->away_since_ns = 0;
+    set_reached(follow);
     sse_reader_feed(&follow->sse, chunk);
     return 0;
 }
@@ -314,7 +335,7 @@ static void on_stream_end(void *context, struct http_response *response, const s
         fail(follow, &error);
         return;
     }
-    if (reason && is_away_too_long(follow)) {
+    if (reason && is_away_too_long(follow, reason)) {
         fail(follow, reason);
         return;
     }

@@ -25,6 +25,9 @@ struct follow_options {
     void (*on_metric)(void *context, const struct api_event *event);
     /* The job as it stands now, whenever it was asked for. NULL: not wanted. */
     void (*on_job)(void *context, const struct api_job *job);
+    /* The market has not been reached since then, and is tried again: `reason` says why; or it is
+     * reached again: NULL. What lasts less than a second is not told. NULL: not wanted. */
+    void (*on_reach)(void *context, int64_t since_ms, const char *reason);
     /* Around the following: for what else the caller does in the loop. NULL: nothing. */
     void (*on_begin)(void *context, struct loop *loop, struct http_client *http);
     void (*on_end)(void *context);

@@ -67,7 +67,7 @@ static int put(const struct results_target *target, const char *address, int fd,
     struct results_target told = *target;
     struct sigaction before[2];
     const struct sigaction stop = {.sa_handler = on_signal};
-    if (bring_take_environment(&credentials, error) < 0)
+    if (remote_credentials_take_environment(&credentials, error) < 0)
         return -1;
     const struct remote_options options = {
         .address = address,

@@ -49,6 +49,8 @@ static bool needs_cause(const struct core *core, const struct ledger_entry *entr
     case LEDGER_ENTRY_FEE:
     case LEDGER_ENTRY_RELEASE:
     case LEDGER_ENTRY_REFUND:
+    case LEDGER_ENTRY_FUND:
+    case LEDGER_ENTRY_COST:
         return true;
     case LEDGER_ENTRY_HOLD:
     case LEDGER_ENTRY_VOID:

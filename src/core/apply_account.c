@@ -248,3 +248,19 @@ int apply_day_began(struct core *core, const struct event *event, struct error *
     core->day = event->day_began.day;
     return 0;
 }
+
+/* ---- Costs ----------------------------------------------------------------------------------- */
+
+int apply_cost_billed(struct core *core, const struct event *event, struct error *error)
+{
+    const __typeof__(event->cost_billed) *billed = &event->cost_billed;
+    const struct machine *machine = billed->machine ? core_machine(core, billed->machine) : NULL;
+    struct account *account = NULL;
+    if (apply_find_account(core, event, billed->account, &account, error) < 0)
+        return -1;
+    if (billed->usd_micro < 1 || (billed->machine && (!machine || machine->owner != account->id)))
+        return apply_misfit(event, "it is for no dollars, or for another's machine", error);
+    if (ledger_plan_cost(core->ledger, account->id, billed->amount_micro, &core->due, error) < 0)
+        return apply_unfit(event, error);
+    return 0;
+}

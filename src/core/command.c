@@ -38,6 +38,7 @@ static const char *const kind_names[COMMAND_KIND_COUNT] = {
     [COMMAND_RELEASE_LEASE] = "release_lease",
     [COMMAND_RECLAIM_LEASES] = "reclaim_leases",
     [COMMAND_TRANSFER] = "transfer",
+    [COMMAND_BILL_COST] = "bill_cost",
     [COMMAND_TIME_PASSED] = "time_passed",
 };
 

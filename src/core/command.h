@@ -71,6 +71,7 @@ enum command_kind {
     COMMAND_RELEASE_LEASE,  /* the borrower needs a worker no more */
     COMMAND_RECLAIM_LEASES, /* the owner takes the machine back */
     COMMAND_TRANSFER,
+    COMMAND_BILL_COST,   /* what an account pays outside, for a machine that it lends */
     COMMAND_TIME_PASSED, /* at core_next_wake_ms, or any time */
     COMMAND_KIND_COUNT,
 };
@@ -239,5 +240,12 @@ struct command {
             int64_t amount_micro;
             struct text memo; /* empty: "transfer" */
         } transfer;           /* subject: the event that has the entry */
+        struct {
+            uint64_t account;
+            uint64_t machine; /* 0: it never enrolled */
+            int64_t usd_micro;
+            int64_t amount_micro;
+            struct text bill; /* the seller's name for it */
+        } bill_cost;
     };
 };

@@ -78,6 +78,18 @@ MUST_CHECK int core_quote(const struct core *core, const struct job_request *req
 struct match_quote core_quote_at(const struct core *core, const struct job_request *request,
                                  int64_t start_ms);
 
+/* What an offer with room for it would give a worker of the request, or its server, now, and for
+ * how much an hour; whatever the request may spend. Walks over all machines. */
+struct core_offered {
+    const struct machine *machine;
+    enum lease_role role;
+    struct resources resources;
+    int64_t hourly_micro;
+};
+typedef void core_offered_visitor(void *context, const struct core_offered *offered);
+void core_each_offered(const struct core *core, const struct job_request *request,
+                       core_offered_visitor *visit, void *context);
+
 /* Why a job is where it is, for people; of a pending one what it waits for. */
 void core_explain(const struct core *core, const struct job *job, struct buffer *out);
 
@@ -214,6 +226,14 @@ struct core_price_story core_price_story(const struct core *core, int64_t slot);
 
 /* Over the slots of the last 7 days, or those of one time of day; -1: all. False: there is none. */
 bool core_price_average(const struct core *core, int of_day, struct price_vector *out_average);
+
+/* Machines with an offer that suits a worker of the job, whatever is free; and those of them whose
+ * labels have this one, too. */
+struct core_suiting {
+    size_t machines, labelled;
+};
+struct core_suiting core_count_suiting(const struct core *core, const struct job_request *request,
+                                       struct text label);
 
 const struct core_settings *core_settings(const struct core *core);
 uint64_t core_sequence(const struct core *core); /* of the last event; 0: none */

@@ -57,6 +57,40 @@ TEST(granted_credits_cannot_be_transferred)
     market_done(&market);
 }
 
+TEST(a_machine_s_bill_outside_is_in_its_owner_s_statement)
+{
+    struct market market;
+    market_init_earned(&market);
+    const int64_t before = market_balance(&market, market.lender);
+    const int64_t mint_before = market_balance(&market, ACCOUNT_MINT);
+    struct command bill = {.kind = COMMAND_BILL_COST,
+                           .bill_cost = {.account = market.lender,
+                                         .usd_micro = 96000,
+                                         .amount_micro = 40000,
+                                         .bill = TEXT("i-1 m5.large")}};
+    market_do(&market, &bill);
+    assert_int_equal(market_new_events(&market, EVENT_COST_BILLED), 1);
+    assert_int_equal(market_new_events(&market, EVENT_ENTRY_POSTED), 2);
+    const struct event *event = &market.events.items[market.events.count - 1];
+    assert_int_equal(event->entry_posted.kind, LEDGER_ENTRY_COST);
+    assert_int_equal(event->entry_posted.from_account, market.lender);
+    assert_string_equal(event->entry_posted.memo, "i-1 m5.large");
+    assert_int_equal(market_balance(&market, market.lender), before);
+    assert_int_equal(market_balance(&market, ACCOUNT_MINT), mint_before);
+    bill.bill_cost.usd_micro = 0;
+    market_refuses(&market, &bill, ERROR_INVALID);
+    bill.bill_cost.usd_micro = 1;
+    bill.bill_cost.amount_micro = 0;
+    market_refuses(&market, &bill, ERROR_INVALID);
+    bill.bill_cost.amount_micro = 1;
+    bill.bill_cost.machine = 999;
+    market_refuses(&market, &bill, ERROR_NOT_FOUND);
+    bill.bill_cost.machine = 0;
+    bill.bill_cost.account = 999;
+    market_refuses(&market, &bill, ERROR_NOT_FOUND);
+    market_done(&market);
+}
+
 /* One rank for a minute, on the borrower's own machine. */
 static void pay_oneself(struct market *market)
 {
@@ -156,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(earned_credits_are_transferred_with_a_memo),
         cmocka_unit_test(granted_credits_cannot_be_transferred),
+        cmocka_unit_test(a_machine_s_bill_outside_is_in_its_owner_s_statement),
         cmocka_unit_test(a_grant_that_is_paid_to_oneself_stays_a_grant),
         cmocka_unit_test(a_log_from_before_that_rule_replays_as_it_was),
         cmocka_unit_test(a_transfer_that_makes_no_sense_is_refused),

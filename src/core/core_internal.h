@@ -126,6 +126,9 @@ int64_t core_budget_micro(const struct core *core, const struct job_request *req
 
 /* For how long a job that rushes past others pays double. */
 #define CORE_RUSH_MS INT64_C(3600000)
+/* What a rank of a job that ended well left is waited for so long where its machine is not heard.
+ */
+#define CORE_DELIVER_MS INT64_C(30000)
 
 /* What is asked of the market for a job now; of one that rushes, as if it had to. */
 struct match_wish core_wish(const struct core *core, const struct job_request *request,
@@ -208,8 +211,8 @@ typedef int event_apply(struct core *core, const struct event *event, struct err
 event_apply *event_apply_function(enum event_kind kind);
 event_apply apply_account_deleted, apply_account_frozen, apply_account_seen, apply_account_unfrozen,
     apply_day_began, apply_karma_shared, apply_dormancy_advanced, apply_grant_given,
-    apply_grant_released, apply_group_created, apply_group_joined, apply_group_left,
-    apply_password_set, apply_rules_changed;
+    apply_cost_billed, apply_grant_released, apply_group_created, apply_group_joined,
+    apply_group_left, apply_password_set, apply_rules_changed;
 event_apply apply_settings_changed, apply_account_opened, apply_token_added, apply_token_revoked,
     apply_code_added, apply_code_removed, apply_machine_enrolled, apply_machine_probed,
     apply_pair_measured, apply_machine_state_changed, apply_machine_yielded, apply_machine_proven,
@@ -410,7 +413,7 @@ bool core_is_forfeited(const struct core *core, const struct job *job);
 void decide_forfeit(struct decision *decision, const struct job *job);
 
 /* decide_credit.c */
-decide_command decide_transfer;
+decide_command decide_transfer, decide_bill_cost;
 
 /* decide_extend.c */
 decide_command decide_extend_job;

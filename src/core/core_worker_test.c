@@ -491,6 +491,40 @@ TEST(that_what_a_rank_left_is_lost_is_said)
     market_done(&market);
 }
 
+TEST(what_a_silent_rank_left_is_waited_for_half_a_minute_at_most)
+{
+    struct market market;
+    const struct job *job = end_with_a_silent_rank(&market);
+    struct core_settings settings = *core_settings(market.core);
+    settings.lost_ms = 600000;
+    market_do(&market,
+              &(struct command){.kind = COMMAND_CHANGE_SETTINGS, .change_settings = settings});
+    const int64_t ended_ms = market.now_ms;
+    market_pass_time(&market, 29000);
+    assert_int_equal(job->state, JOB_STATE_STOPPING);
+    assert_true(core_next_wake_ms(market.core) <= ended_ms + 30000);
+    market_pass_time(&market, 1000);
+    assert_int_equal(job->state, JOB_STATE_SUCCEEDED);
+    assert_int_equal(job->workers[1]->outcome, LEASE_OUTCOME_LOST);
+    assert_non_null(strstr(job->reason, "the files of rank 1 and the end of its log are lost"));
+    market_done(&market);
+}
+
+TEST(a_silent_rank_that_comes_back_late_has_its_grace)
+{
+    struct market market;
+    const struct job *job = end_with_a_silent_rank(&market);
+    market_pass_time(&market, 29000);
+    market_connect(&market, job->workers[1]->machine);
+    market_pass_time(&market, 2000); /* past the wait for it, which is over */
+    assert_int_equal(job->state, JOB_STATE_STOPPING);
+    assert_true(core_next_wake_ms(market.core) > market.now_ms);
+    market_end_lease(&market, job->workers[1], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(job->state, JOB_STATE_SUCCEEDED);
+    assert_string_equal(job->reason, "");
+    market_done(&market);
+}
+
 /* One rank of an own program on the only machine there is. */
 static const struct job *submit_own_program(struct market *market, bool replaces_lost)
 {
@@ -713,6 +747,8 @@ int main(void)
         cmocka_unit_test(an_owner_takes_back_a_silent_rank_that_is_waited_for),
         cmocka_unit_test(a_silent_rank_that_never_ran_is_not_waited_for),
         cmocka_unit_test(that_what_a_rank_left_is_lost_is_said),
+        cmocka_unit_test(what_a_silent_rank_left_is_waited_for_half_a_minute_at_most),
+        cmocka_unit_test(a_silent_rank_that_comes_back_late_has_its_grace),
         cmocka_unit_test(an_own_program_whose_only_machine_is_lost_waits_for_another),
         cmocka_unit_test(an_own_program_waits_for_a_machine_no_longer_than_it_may_run),
         cmocka_unit_test(an_elastic_job_grows_while_nobody_waits),

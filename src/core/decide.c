@@ -124,6 +124,8 @@ static int decide_kind(struct decision *decision, const struct command *command,
         return decide_reclaim_leases(decision, command, error);
     case COMMAND_TRANSFER:
         return decide_transfer(decision, command, error);
+    case COMMAND_BILL_COST:
+        return decide_bill_cost(decision, command, error);
     case COMMAND_TIME_PASSED:
         decide_close_slots(decision);
         decide_expire_codes(decision);

@@ -31,11 +31,13 @@ void decision_end_lease(struct decision *decision, const struct lease *lease,
 }
 
 /* A program of one's own may be done there all the same: what a rank of a job that ends well left
- * is waited for until its machine is lost. One that was not heard to run has left nothing. */
+ * is waited for until its machine is lost, CORE_DELIVER_MS at most. One that was not heard to run
+ * has left nothing. */
 static bool may_still_deliver(const struct decision *decision, const struct lease *lease)
 {
     const struct job *job = core_job(decision->core, lease->job);
     return job->state == JOB_STATE_STOPPING && job->outcome == JOB_STATE_SUCCEEDED &&
+           decision->now_ms < job->stopping_ms + CORE_DELIVER_MS &&
            lease->state == LEASE_STATE_RUNNING && !job_has_server(job) &&
            core_lease_is_unreachable(decision->core, lease);
 }

@@ -26,6 +26,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_KARMA_SHARED] = "karma_shared",
     [EVENT_DAY_BEGAN] = "day_began",
     [EVENT_RULES_CHANGED] = "rules_changed",
+    [EVENT_COST_BILLED] = "cost_billed",
     [EVENT_TOKEN_ADDED] = "token_added",
     [EVENT_TOKEN_REVOKED] = "token_revoked",
     [EVENT_CODE_ADDED] = "code_added",
@@ -152,6 +153,14 @@ static const struct json_field karma_shared_fields[] = {
 static const struct json_field day_began_fields[] = {
     HEADER,
     SCHEMA_RANGE("day", struct event, day_began.day, 0, SCHEMA_TIME_MS_MAX),
+};
+static const struct json_field cost_billed_fields[] = {
+    HEADER,
+    ID("account", cost_billed.account),
+    ID_OR_NONE("machine", cost_billed.machine),
+    MICRO("usd_micro", cost_billed.usd_micro),
+    MICRO("amount_micro", cost_billed.amount_micro),
+    CHARS("bill", cost_billed.bill),
 };
 static const struct json_field rules_changed_fields[] = {
     HEADER,
@@ -425,6 +434,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_KARMA_SHARED] = ROW(karma_shared),
     [EVENT_DAY_BEGAN] = ROW(day_began),
     [EVENT_RULES_CHANGED] = ROW(rules_changed),
+    [EVENT_COST_BILLED] = ROW(cost_billed),
     [EVENT_TOKEN_ADDED] = ROW(token_added),
     [EVENT_TOKEN_REVOKED] = ROW(token_revoked),
     [EVENT_CODE_ADDED] = ROW(code_added),

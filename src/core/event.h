@@ -97,6 +97,7 @@ enum event_kind {
     EVENT_ENTRY_POSTED,
     EVENT_SLOT_CLOSED,
     EVENT_RULES_CHANGED, /* what follows is by later rules than what came before */
+    EVENT_COST_BILLED,   /* outside, for a machine; the two entries of it follow */
     EVENT_KIND_COUNT,
 };
 
@@ -350,6 +351,13 @@ struct event {
             uint64_t machine;     /* whose owner is paid; 0: nobody would have had it */
             int64_t amount_micro; /* the operator's part included */
         } booking_forfeited;
+        struct {
+            uint64_t account; /* whose bill it is */
+            uint64_t machine; /* that it is for; 0: it never enrolled */
+            int64_t usd_micro;
+            int64_t amount_micro;        /* the same in microcredits */
+            char bill[LEDGER_MEMO_SIZE]; /* the seller's name for it: "i-0123 m5.large" */
+        } cost_billed;
         struct ledger_entry entry_posted;
         struct {
             int64_t slot;      /* that ended */

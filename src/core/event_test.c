@@ -111,6 +111,7 @@ TEST(every_kind_of_event_goes_there_and_back)
                          .board = {{{-1, {1, -1, 2, -2}}, {5, {0}}, {6, {3, 4}}, {7, {0}}}},
                          .price = price_cold_start()}},
         {.kind = EVENT_RULES_CHANGED, .rules_changed = {CORE_RULES_OWN_PAY}},
+        {.kind = EVENT_COST_BILLED, .cost_billed = {4, 5, 96000, 40000, "i-1 m5.large"}},
     };
     assert_int_equal(sizeof(examples) / sizeof(*examples), EVENT_KIND_COUNT);
     for (size_t i = 0; i < EVENT_KIND_COUNT; i++) {

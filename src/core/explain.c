@@ -89,6 +89,34 @@ int core_quote(const struct core *core, const struct job_request *request,
     return 0;
 }
 
+static bool suits(const struct match_wish *wish, const struct machine *machine)
+{
+    for (size_t i = 0; i < machine->offer_count; i++)
+        if (wish_suits(wish, MACHINE_ROLE_WORKER, machine->offers[i]))
+            return true;
+    return false;
+}
+
+struct core_suiting core_count_suiting(const struct core *core, const struct job_request *request,
+                                       struct text label)
+{
+    struct job_request labelled = *request;
+    char *words = labelled.wishes.labels;
+    const size_t size = strlen(words), room = sizeof(labelled.wishes.labels) - size;
+    struct core_suiting suiting = {0};
+    if (label.size + 2 > room)
+        return suiting; /* nothing can be said */
+    snprintf(words + size, room, "%s" TEXT_FORMAT, size > 0 ? "," : "", TEXT_ARGS(label));
+    const struct match_wish any = core_wish(core, request, 0, core->time_ms);
+    const struct match_wish with = core_wish(core, &labelled, 0, core->time_ms);
+    for (size_t i = 0; i < core->machine_list.count; i++) {
+        const struct machine *machine = core->machine_list.items[i].value;
+        suiting.machines += suits(&any, machine);
+        suiting.labelled += suits(&with, machine);
+    }
+    return suiting;
+}
+
 struct match_quote core_quote_at(const struct core *core, const struct job_request *request,
                                  int64_t start_ms)
 {

@@ -113,11 +113,30 @@ static void count_lenders(const struct core *core, struct core_health *out)
     map_done(&lenders);
 }
 
+/* Neither jobs that wait for a time or for lower prices nor those that do not pay. */
+static int64_t count_waiting(const struct core *core)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < core->pending.count; i++) {
+        const struct job *job = core->pending.items[i].value;
+        if (job->start_ms == 0 && !job->is_short && !job->request.is_spare)
+            count += job->request.num_nodes;
+    }
+    for (size_t i = 0; i < core->short_handed.count; i++) {
+        const struct job *job = core->short_handed.items[i].value;
+        for (size_t rank = job_lost_rank(job, 0); rank < job->worker_count;
+             rank = job_lost_rank(job, rank + 1))
+            count++;
+    }
+    return count;
+}
+
 void core_health(const struct core *core, struct core_health *out)
 {
     *out = (struct core_health){.credits_micro = -core_balance(core, ACCOUNT_MINT)->granted_micro};
     count_members(core, out);
     count_lenders(core, out);
+    out->waiting_machines = count_waiting(core);
     int64_t day_micro = 0;
     for (int i = 0; i < SLOT_PER_DAY; i++)
         day_micro += core_price_of_slot(core, core_price_slot(core) + i).core_micro;

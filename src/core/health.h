@@ -25,6 +25,7 @@ struct core_health {
     int64_t weekly_spend_micro;   /* the median of the active that spent, over four weeks */
     int64_t weeks_of_spend_milli; /* credits per active member over that; 0: nobody spent */
     int64_t price_index_milli;    /* a core-hour over the day against the cold start */
+    int64_t waiting_machines;     /* that jobs which would pay for them lack */
     struct core_health_resource resources[PRICE_RESOURCE_COUNT];
 };
 

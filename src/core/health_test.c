@@ -64,11 +64,33 @@ TEST(the_largest_lender_is_named_by_its_part)
     market_done(&market);
 }
 
+TEST(machines_that_paying_jobs_lack_are_counted)
+{
+    struct market market;
+    struct core_health health;
+    market_init(&market);
+    market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    struct command submit = market_job(&market);
+    submit.submit_job.num_nodes = 1;
+    submit.submit_job.worker = (struct resources){.cores_milli = 1000};
+    submit.submit_job.server = (struct resources){0};
+    market_do(&market, &submit); /* has the machine */
+    core_health(market.core, &health);
+    assert_int_equal(health.waiting_machines, 0);
+    submit.submit_job.num_nodes = 3;
+    const uint64_t waiting = market_do(&market, &submit);
+    assert_int_equal(core_job(market.core, waiting)->state, JOB_STATE_PENDING);
+    core_health(market.core, &health);
+    assert_int_equal(health.waiting_machines, 3);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(credits_are_compared_with_what_members_spend_in_a_week),
         cmocka_unit_test(the_largest_lender_is_named_by_its_part),
+        cmocka_unit_test(machines_that_paying_jobs_lack_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -400,6 +400,17 @@ static void reclaim_leases(struct property_world *world, struct command *command
         command->reclaim_leases.machine = machine ? machine->id : property_id(world);
 }
 
+static void bill_cost(struct property_world *world, struct command *command)
+{
+    const struct lease *lease = property_lease(world);
+    const struct machine *machine = lease ? core_machine(world->core, lease->machine) : NULL;
+    command->bill_cost.account = property_owner(world, machine);
+    command->bill_cost.machine = machine && below(world, 4) ? machine->id : 0;
+    command->bill_cost.usd_micro = (int64_t)below(world, 300) - 2;
+    command->bill_cost.amount_micro = below(world, 20) ? (int64_t)below(world, 300) - 2 : INT64_MAX;
+    command->bill_cost.bill = below(world, 10) ? TEXT("i-1 m5.large") : TEXT("bad \xff byte");
+}
+
 static void transfer(struct property_world *world, struct command *command)
 {
     command->transfer.from = property_account(world);
@@ -458,6 +469,7 @@ static const struct generator {
     [COMMAND_RELEASE_LEASE] = {6, release_lease},
     [COMMAND_RECLAIM_LEASES] = {6, reclaim_leases},
     [COMMAND_TRANSFER] = {40, transfer},
+    [COMMAND_BILL_COST] = {12, bill_cost},
     [COMMAND_TIME_PASSED] = {30, time_passed},
 };
 

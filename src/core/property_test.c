@@ -26,7 +26,7 @@ enum { SOME_SEEDS = 50 };
 #endif
 enum { ALL_SEEDS = 250 };
 enum { RESTART_EVERY = 500 };
-enum { COMMANDS_PER_SEED = 4000, CHECK_EVERY = 250, SNAPSHOT_MAX = 1 << 28 };
+enum { COMMANDS_PER_SEED = 4600, CHECK_EVERY = 250, SNAPSHOT_MAX = 1 << 28 };
 
 struct world {
     struct property_world commands;

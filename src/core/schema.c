@@ -19,8 +19,9 @@ const char *const schema_networks[] = {"none", "job", "open", NULL};
 const char *const schema_installs[] = {"none", "wheels", "index", NULL};
 const char *const schema_audiences[] = {"anyone", "accounts", "group", NULL};
 const char *const schema_starts[] = {"now", "deadline", "cheapest", NULL};
-const char *const schema_entry_kinds[] = {"grant",   "hold",     "post",    "fee",    "void",
-                                          "release", "transfer", "reclaim", "refund", NULL};
+const char *const schema_entry_kinds[] = {"grant",  "hold",    "post",     "fee",
+                                          "void",   "release", "transfer", "reclaim",
+                                          "refund", "fund",    "cost",     NULL};
 
 /* The exact ranges are core_settings_check's; these keep sums of times from overflowing. */
 static const struct json_field settings_fields[] = {

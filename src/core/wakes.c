@@ -16,6 +16,7 @@ struct wakes {
     struct timers runs;     /* of jobs: when they have run as long as they may */
     struct timers starts;   /* of leases: by when they must have started */
     struct timers stops;    /* of leases: when they were asked to stop */
+    struct timers rests;    /* of jobs that ended well: until when what ranks left is waited for */
 };
 
 struct wakes *wakes_new(void)
@@ -29,8 +30,8 @@ void wakes_free(struct wakes *wakes)
 {
     if (!wakes)
         return;
-    struct timers *all[] = {&wakes->codes, &wakes->machines, &wakes->offers,
-                            &wakes->runs,  &wakes->starts,   &wakes->stops};
+    struct timers *all[] = {&wakes->codes,  &wakes->machines, &wakes->offers, &wakes->runs,
+                            &wakes->starts, &wakes->stops,    &wakes->rests};
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         timers_done(all[i]);
     free(wakes);
@@ -42,6 +43,18 @@ static bool is_run_limited(const struct job *job)
 {
     return job->started_ms > 0 &&
            (job->state == JOB_STATE_STARTING || job->state == JOB_STATE_RUNNING);
+}
+
+/* Some rank of it is neither at its end nor asked to come to it. */
+static bool awaits_rest(const struct job *job)
+{
+    if (job->state != JOB_STATE_STOPPING || job->outcome != JOB_STATE_SUCCEEDED ||
+        job_has_server(job))
+        return false;
+    for (size_t i = 0; i < job->lease_count; i++)
+        if (lease_is_open(job->leases[i]) && job->leases[i]->stop_wanted_ms == 0)
+            return true;
+    return false;
 }
 
 static bool is_to_start(const struct lease *lease)
@@ -75,6 +88,8 @@ void core_wake_job(struct core *core, const struct job *job)
 {
     if (is_run_limited(job))
         timers_add(&core->wakes->runs, job->started_ms + job->request.max_run_ms, job->id);
+    else if (awaits_rest(job))
+        timers_add(&core->wakes->rests, job->stopping_ms + CORE_DELIVER_MS, job->id);
 }
 
 void core_wake_lease(struct core *core, const struct lease *lease)
@@ -110,6 +125,11 @@ static bool is_of_run(const struct core *core, const struct timer *timer)
 {
     const struct job *job = core_job(core, timer->id);
     return is_run_limited(job) && job->started_ms + job->request.max_run_ms == timer->at_ms;
+}
+
+static bool is_of_rest(const struct core *core, const struct timer *timer)
+{
+    return awaits_rest(core_job(core, timer->id));
 }
 
 static bool is_of_start(const struct core *core, const struct timer *timer)
@@ -179,6 +199,7 @@ int64_t core_next_wake_ms(const struct core *core)
         {&wakes->codes, is_of_code, 0},   {&wakes->machines, is_of_machine, lost_ms},
         {&wakes->offers, is_of_offer, 0}, {&wakes->runs, is_of_run, 0},
         {&wakes->starts, is_of_start, 0}, {&wakes->stops, is_of_stop, grace_ms},
+        {&wakes->rests, is_of_rest, 0},
     };
     int64_t wake_ms = core_day_wake_ms(core);
     struct timer timer;
@@ -200,6 +221,8 @@ static void walk_job(const struct core *core, const struct job *job, int64_t *wa
 {
     if (is_run_limited(job))
         earlier(wake_ms, job->started_ms + job->request.max_run_ms);
+    if (awaits_rest(job))
+        earlier(wake_ms, job->stopping_ms + CORE_DELIVER_MS);
     for (size_t i = 0; i < job->lease_count; i++) {
         if (is_to_start(job->leases[i]))
             earlier(wake_ms, job->leases[i]->start_by_ms);

@@ -369,6 +369,10 @@ int wan_worker_live(const struct bench_wan_options *options, uint32_t rank, int 
         return -1;
     if (wan_say(fd, &done, error) < 0)
         return -1;
-    /* Its link stays up until the bench ends all of its processes. */
+    /* Uncounted steps until the bench ends all of its processes: others may wait for its push. */
+    struct exchange_step step;
+    do
+        step = compute(&worker);
+    while (exchange_client_step(worker.client, &step, worker.parameters));
     return wan_hear(fd, WAN_GO, &message, error);
 }

@@ -384,6 +384,8 @@ void exchange_client_status(struct exchange_client *client, struct exchange_clie
         .commit_ns = client->commit_ns,
         .waiting_ns = client->waiting_ns + now_ns - since_ns,
         .transfer_ns = client->transfer_ns + transfer_ns,
+        .sent_bytes = client->sent_bytes,
+        .received_bytes = client->received_bytes,
         .lost_since_ns = client->lost_since_ns,
         .has_left = client->has_left,
         .settings = client->settings,

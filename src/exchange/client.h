@@ -73,9 +73,11 @@ struct exchange_client_status {
     uint64_t commits; /* answered */
     double loss;      /* moving mean over the last steps */
     double steps_per_second;
-    int64_t commit_ns;     /* O of the last push */
-    int64_t waiting_ns;    /* the training thread stood still, in all */
-    int64_t transfer_ns;   /* of that, while its push or the answer travelled */
+    int64_t commit_ns;   /* O of the last push */
+    int64_t waiting_ns;  /* the training thread stood still, in all */
+    int64_t transfer_ns; /* of that, while its push or the answer travelled */
+    /* Over all links, those that broke too: payload and headers, to within a second. */
+    uint64_t sent_bytes, received_bytes;
     int64_t lost_since_ns; /* monotonic; 0 while the link is up */
     bool has_left;         /* exchange_client_finish said goodbye: it needs no stream any more */
     struct exchange_settings settings;

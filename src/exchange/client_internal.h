@@ -98,7 +98,8 @@ struct exchange_client {
     int64_t due_ns;         /* of the push in flight, by period */
     int64_t commit_ns, lost_since_ns;
     int64_t waiting_ns, transfer_ns;
-    int64_t waiting_since_ns; /* 0: the training thread goes */
+    uint64_t sent_bytes, received_bytes; /* as client_traffic_note left them */
+    int64_t waiting_since_ns;            /* 0: the training thread goes */
     /* While the push in flight lay at the servers: from when the last has it whole to when the
      * first answers. Until they say so, from when it is sent. 0: not yet. */
     int64_t held_from_ns, held_until_ns;
@@ -121,8 +122,9 @@ struct exchange_client {
     struct client_range ranges[EXCHANGE_SERVERS_MAX];
     uint32_t range_count;
     uint64_t session;
-    bool has_session; /* joined on all links, none of which broke */
-    float *incoming;  /* the answer that comes */
+    bool has_session;                              /* joined on all links, none of which broke */
+    uint64_t lost_sent_bytes, lost_received_bytes; /* on links that are no more */
+    float *incoming;                               /* the answer that comes */
     uint64_t incoming_samples_max;
     int wake_fd;
     struct loop_watch *wake_watch;
@@ -177,6 +179,8 @@ void client_accepted(struct exchange_client *client, uint64_t push);
 /* Takes its own first model for the server's where they are equal. */
 void client_offer_answer(struct client_range *range);
 void client_changed(struct exchange_client *client);
+/* Adds up what went over the links until now. With the mutex held. */
+void client_traffic_note(struct exchange_client *client);
 
 /* --- client_link.c --- */
 

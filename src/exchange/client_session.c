@@ -16,6 +16,17 @@ void client_changed(struct exchange_client *client)
         client->options.on_change(client->options.context);
 }
 
+void client_traffic_note(struct exchange_client *client)
+{
+    client->sent_bytes = client->lost_sent_bytes;
+    client->received_bytes = client->lost_received_bytes;
+    CLIENT_RANGES(client)
+    if (range->link) {
+        client->sent_bytes += link_sent_bytes(range->link);
+        client->received_bytes += link_received_bytes(range->link);
+    }
+}
+
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
 static void session_end(struct exchange_client *client, const struct error *reason)
@@ -64,10 +75,15 @@ static void session_begin(struct exchange_client *client)
 
 void client_link_lost(struct client_range *range, const struct error *reason)
 {
+    struct exchange_client *client = range->client;
+    if (range->link) {
+        client->lost_sent_bytes += link_sent_bytes(range->link);
+        client->lost_received_bytes += link_received_bytes(range->link);
+    }
     link_free(TAKE(range->link));
     range->is_open = false;
-    session_end(range->client, reason);
-    client_changed(range->client);
+    session_end(client, reason);
+    client_changed(client);
 }
 
 void client_link_opened(struct client_range *range)
@@ -104,6 +120,7 @@ static void answer_came(struct exchange_client *client, uint64_t push, bool has_
         client->late_ns = 0;
     }
     client->answer_ns = now;
+    client_traffic_note(client);
     if (has_model) {
         client_swap(&client->answer, &client->incoming);
         client->has_answer = true;
@@ -211,6 +228,7 @@ void client_on_progress(void *context)
         client->progress_steps = client->steps;
         client->progress_ns = now;
     }
+    client_traffic_note(client);
     const struct exchange_message message = {
         .type = EXCHANGE_PROGRESS,
         .progress = {client->steps, client->samples, client->steps_per_second}};

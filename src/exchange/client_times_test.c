@@ -188,6 +188,28 @@ TEST(standing_still_is_transfer_but_for_what_the_server_held_the_answer_back)
     stage_close(&stage);
 }
 
+TEST(bytes_are_counted_both_ways_and_those_of_a_link_that_broke_stay)
+{
+    struct stage stage;
+    stage_open(&stage);
+    const struct exchange_client_status joined = status_of(&stage);
+    assert_in_range(joined.received_bytes, 64, 256);
+    step_begin(&stage);
+    send_model(&stage, 1, 0);
+    send_data(&stage);
+    RUN_UNTIL(&stage, status_of(&stage).commits == 1);
+    assert_int_equal(pthread_join(stage.training, NULL), 0);
+    const struct exchange_client_status pushed = status_of(&stage);
+    /* Zeroes take little room. */
+    assert_in_range(pushed.sent_bytes - joined.sent_bytes, 64, 256);
+    assert_in_range(pushed.received_bytes - joined.received_bytes, 64, 256);
+    link_free(TAKE(stage.link));
+    RUN_UNTIL(&stage, status_of(&stage).state == EXCHANGE_CLIENT_CONNECTING);
+    assert_true(status_of(&stage).sent_bytes >= pushed.sent_bytes);
+    assert_true(status_of(&stage).received_bytes >= pushed.received_bytes);
+    stage_close(&stage);
+}
+
 TEST(who_claims_to_have_held_it_longer_than_it_was_there_is_not_believed)
 {
     struct stage stage;
@@ -219,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(standing_still_is_transfer_but_for_what_the_server_held_the_answer_back),
+        cmocka_unit_test(bytes_are_counted_both_ways_and_those_of_a_link_that_broke_stay),
         cmocka_unit_test(who_claims_to_have_held_it_longer_than_it_was_there_is_not_believed),
         cmocka_unit_test(a_push_that_is_lost_with_its_link_was_waited_for),
     };

@@ -137,6 +137,27 @@ static int compute_reclaim(const struct ledger *ledger, const struct ledger_entr
     return 0;
 }
 
+/* What is brought in for a bill outside, and then the bill. */
+static int compute_fund(const struct ledger *ledger, const struct ledger_entry *entry,
+                        struct change *change, struct error *error)
+{
+    if (change->from.id != ledger->mint || change->is_same || entry->granted_micro != 0)
+        return misfit(entry, "only mint stands for what is outside", error);
+    change->from.granted_micro -= entry->amount_micro;
+    change->to.earned_micro += entry->amount_micro;
+    return 0;
+}
+
+static int compute_cost(const struct ledger *ledger, const struct ledger_entry *entry,
+                        struct change *change, struct error *error)
+{
+    if (change->to.id != ledger->mint || change->is_same || entry->granted_micro != 0)
+        return misfit(entry, "a cost goes to mint", error);
+    change->from.earned_micro -= entry->amount_micro;
+    change->to.granted_micro += entry->amount_micro;
+    return 0;
+}
+
 static const struct rule {
     compute_function *compute;
     bool uses_hold;
@@ -151,6 +172,8 @@ static const struct rule {
     [LEDGER_ENTRY_TRANSFER] = {compute_transfer},
     [LEDGER_ENTRY_RECLAIM] = {compute_reclaim, .may_withhold = true},
     [LEDGER_ENTRY_REFUND] = {compute_transfer},
+    [LEDGER_ENTRY_FUND] = {compute_fund},
+    [LEDGER_ENTRY_COST] = {compute_cost},
 };
 
 /* ---- Committing ------------------------------------------------------------------------------ */

@@ -11,7 +11,8 @@ static const char *const kind_names[LEDGER_ENTRY_KIND_COUNT] = {
     [LEDGER_ENTRY_POST] = "post",         [LEDGER_ENTRY_FEE] = "fee",
     [LEDGER_ENTRY_VOID] = "void",         [LEDGER_ENTRY_RELEASE] = "release",
     [LEDGER_ENTRY_TRANSFER] = "transfer", [LEDGER_ENTRY_RECLAIM] = "reclaim",
-    [LEDGER_ENTRY_REFUND] = "refund",
+    [LEDGER_ENTRY_REFUND] = "refund",     [LEDGER_ENTRY_FUND] = "fund",
+    [LEDGER_ENTRY_COST] = "cost",
 };
 
 const char *ledger_entry_kind_name(enum ledger_entry_kind kind)

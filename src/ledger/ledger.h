@@ -46,6 +46,8 @@ enum ledger_entry_kind {
     LEDGER_ENTRY_TRANSFER, /* spendable earned credits -> another account's earned part */
     LEDGER_ENTRY_RECLAIM,  /* what an account has -> back to mint */
     LEDGER_ENTRY_REFUND,   /* what a lease was paid -> the earned part of whoever paid */
+    LEDGER_ENTRY_FUND,     /* mint -> the earned part of whoever pays a bill outside for it */
+    LEDGER_ENTRY_COST,     /* an account's earned part -> mint: that bill */
     LEDGER_ENTRY_KIND_COUNT,
 };
 
@@ -170,6 +172,14 @@ struct ledger_refund {
  * is frozen or closed. May come to nothing. */
 void ledger_plan_refund(const struct ledger *ledger, const struct ledger_refund *refund,
                         struct ledger_plan *out_plan);
+
+/*
+ * A bill that the account pays outside of the market, in money: what it brings in for it, and what
+ * it spends. Mint stands for all that is outside, so nothing is left of it but the two entries: the
+ * account has as much as before, and its statement shows its costs beside what it earned.
+ */
+MUST_CHECK int ledger_plan_cost(const struct ledger *ledger, uint64_t account, int64_t amount_micro,
+                                struct ledger_plan *out_plan, struct error *error);
 
 /* Back to mint: granted credits first, then spendable ones, withheld ones last. Holds stay. REFUSED
  * while the account is frozen. An amount of 0 means all there is, which may be no entry. */

@@ -147,13 +147,19 @@ static int freeze(struct trial *trial, struct ledger_plan *plan, struct error *e
     return ledger_set_frozen(trial->ledger, random_account(trial), below(trial, 4) == 0, error);
 }
 
+static int cost(struct trial *trial, struct ledger_plan *plan, struct error *error)
+{
+    return ledger_plan_cost(trial->ledger, random_account(trial), random_amount(trial), plan,
+                            error);
+}
+
 /* To add an operation: its function above, and how often it is tried. */
 static const struct operation {
     uint64_t weight;
     int (*run)(struct trial *trial, struct ledger_plan *plan, struct error *error);
 } operations[] = {
-    {20, grant},   {30, hold},     {30, post},   {15, void_some},
-    {10, release}, {20, transfer}, {2, reclaim}, {3, freeze},
+    {20, grant},    {30, hold},   {30, post},  {15, void_some}, {10, release},
+    {20, transfer}, {2, reclaim}, {3, freeze}, {5, cost},
 };
 
 static int run_random(struct trial *trial, struct ledger_plan *plan, struct error *error)

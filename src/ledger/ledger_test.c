@@ -361,6 +361,45 @@ TEST(only_earned_credits_that_are_not_withheld_are_transferred)
     assert_int_equal(ledger_account(ledger, BORROWER)->spent_total_micro, 0);
 }
 
+TEST(a_bill_outside_shows_and_leaves_the_account_as_it_was)
+{
+    struct error error = {0};
+    struct ledger_plan plan;
+    AUTO(ledger) struct ledger *ledger = new_ledger_with_parts();
+    const struct ledger_account before = *ledger_account(ledger, BORROWER);
+    const int64_t mint_micro = ledger_account(ledger, MINT)->granted_micro;
+    ASSERT_OK(ledger_plan_cost(ledger, BORROWER, 500, &plan, &error));
+    assert_int_equal(plan.entry_count, 2);
+    assert_string_equal(ledger_entry_kind_name(plan.entries[0].kind), "fund");
+    assert_string_equal(ledger_entry_kind_name(plan.entries[1].kind), "cost");
+    commit_plan(ledger, &plan);
+    assert_parts(ledger, BORROWER, before.granted_micro, before.earned_micro, before.held_micro);
+    assert_int_equal(ledger_account(ledger, BORROWER)->withheld_micro, before.withheld_micro);
+    assert_int_equal(ledger_account(ledger, MINT)->granted_micro, mint_micro);
+    ASSERT_FAILS(ledger_plan_cost(ledger, BORROWER, 0, &plan, &error), ERROR_INVALID);
+    ASSERT_FAILS(ledger_plan_cost(ledger, MINT, 1, &plan, &error), ERROR_INVALID);
+    ASSERT_FAILS(ledger_plan_cost(ledger, 99, 1, &plan, &error), ERROR_NOT_FOUND);
+    ASSERT_FAILS(ledger_plan_cost(ledger, BORROWER, INT64_MAX, &plan, &error), ERROR_EXHAUSTED);
+}
+
+TEST(a_replayed_bill_between_members_is_corrupt)
+{
+    struct error error = {0};
+    struct ledger_plan plan;
+    AUTO(ledger) struct ledger *ledger = new_ledger_with_parts();
+    ASSERT_OK(ledger_plan_cost(ledger, BORROWER, 5, &plan, &error));
+    struct ledger_entry entry = plan.entries[0];
+    entry.from_account = LENDER;
+    ASSERT_FAILS(ledger_commit(ledger, &entry, &error), ERROR_CORRUPT);
+    entry = plan.entries[0];
+    entry.granted_micro = 1;
+    ASSERT_FAILS(ledger_commit(ledger, &entry, &error), ERROR_CORRUPT);
+    entry = plan.entries[1];
+    entry.sequence = plan.entries[0].sequence;
+    entry.to_account = LENDER;
+    ASSERT_FAILS(ledger_commit(ledger, &entry, &error), ERROR_CORRUPT);
+}
+
 TEST(a_transfer_needs_two_members)
 {
     struct error error = {0};
@@ -530,6 +569,8 @@ int main(void)
         cmocka_unit_test(a_frozen_account_keeps_its_credits_and_its_holds_go_on),
         cmocka_unit_test(a_replayed_hold_or_transfer_out_of_a_frozen_account_is_corrupt),
         cmocka_unit_test(an_account_is_closed_once_its_credits_went_back_to_mint),
+        cmocka_unit_test(a_bill_outside_shows_and_leaves_the_account_as_it_was),
+        cmocka_unit_test(a_replayed_bill_between_members_is_corrupt),
         cmocka_unit_test(nothing_is_committed_to_a_closed_account),
         cmocka_unit_test(a_post_says_what_it_was_for),
     };

@@ -265,6 +265,33 @@ void ledger_plan_refund(const struct ledger *ledger, const struct ledger_refund 
     add_refund(ledger, out_plan, entry, refund->fee_micro, /* freed_micro= */ 0);
 }
 
+int ledger_plan_cost(const struct ledger *ledger, uint64_t account, int64_t amount_micro,
+                     struct ledger_plan *out_plan, struct error *error)
+{
+    const struct ledger_account *payer, *mint;
+    if (check_amount(amount_micro, error) < 0 || find_account(ledger, account, &payer, error) < 0 ||
+        find_account(ledger, ledger->mint, &mint, error) < 0)
+        return -1;
+    if (account == ledger->mint)
+        return error_set(error, ERROR_INVALID, "mint has no costs");
+    if (amount_micro > LEDGER_SUPPLY_MAX + mint->granted_micro)
+        return error_set(error, ERROR_EXHAUSTED, "mint has given out all there can be");
+    *out_plan = (struct ledger_plan){0};
+    add_entry(ledger, out_plan,
+              (struct ledger_entry){.kind = LEDGER_ENTRY_FUND,
+                                    .from_account = ledger->mint,
+                                    .to_account = account,
+                                    .amount_micro = amount_micro},
+              "fund");
+    add_entry(ledger, out_plan,
+              (struct ledger_entry){.kind = LEDGER_ENTRY_COST,
+                                    .from_account = account,
+                                    .to_account = ledger->mint,
+                                    .amount_micro = amount_micro},
+              "cost");
+    return 0;
+}
+
 int ledger_plan_reclaim(const struct ledger *ledger, uint64_t account, int64_t amount_micro,
                         struct ledger_plan *out_plan, struct error *error)
 {

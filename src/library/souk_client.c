@@ -7,80 +7,41 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Where the market is ----------------------------------------------------------------------
  */
 
-/* Without the environment. No home, no files. */
-static int read_files(struct arena *arena, const char *config_dir, struct settings *out,
-                      struct error *error)
-{
-    static char *const nothing[] = {NULL};
-    struct option_sources sources = {.environment = nothing, .config_dir = config_dir};
-    struct error absent;
-    *out = (struct settings){0};
-    if (!config_dir &&
-        options_directory(arena, OPTION_DIRECTORY_CONFIG, NULL, &sources.config_dir, &absent) < 0)
-        return 0;
-    return settings_read(arena, &sources, out, error);
-}
-
-static struct text without_slash(struct text url)
-{
-    while (url.size && url.data[url.size - 1] == '/')
-        url.size--;
-    return url;
-}
-
-static bool has_server(const struct settings *settings, const char *server)
-{
-    for (size_t i = 0; i < settings->servers.count; i++)
-        if (text_equal(without_slash(text_of(settings->servers.items[i])),
-                       without_slash(text_of(server))))
-            return true;
-    return false;
-}
-
-static bool is_equal(const char *left, const char *right)
-{
-    return left == right || (left && right && !strcmp(left, right));
-}
-
-/* A token or a key that is not told. The files' is for the files' market, the environment's for the
- * one it names; where it names none, for whichever is told. */
-static const char *choose(const char *found, const char *of_files, const struct settings *all,
-                          const struct settings *files, const char *server)
-{
-    if (is_equal(found, of_files))
-        return has_server(files, server) ? found : NULL;
-    const char *named = getenv("SOUK_SERVER"); /* NOLINT(concurrency-mt-unsafe): nobody sets it */
-    return !named || !named[0] || has_server(all, server) ? found : NULL;
-}
-
-/* What is told wins over the environment, that over the files; no market gets another's token. */
+/* What is told wins over the environment, that over the files; no market gets another's token. No
+ * home, no files. */
 static int find_market(struct arena *arena, const struct souk_connect_options *wanted,
                        struct client_options *out, struct error *error)
 {
-    struct settings all, files;
+    struct settings all;
+    struct error absent;
     const struct option_sources sources = {.config_dir = wanted->config_dir};
     *out = (struct client_options){wanted->server, wanted->token, wanted->fingerprint};
     if (wanted->server && wanted->token && wanted->fingerprint)
         return 0;
-    if (settings_read(arena, &sources, &all, error) < 0 ||
-        read_files(arena, wanted->config_dir ? wanted->config_dir : all.config_dir, &files, error) <
-            0)
+    if (settings_read(arena, &sources, &all, error) < 0)
         return -1;
-    if (!out->server)
-        out->server = all.servers.count ? all.servers.items[0] : NULL;
-    if (!out->server)
+    const char *config_dir = wanted->config_dir ? wanted->config_dir : all.config_dir;
+    if (!config_dir &&
+        options_directory(arena, OPTION_DIRECTORY_CONFIG, NULL, &config_dir, &absent) < 0)
+        config_dir = NULL;
+    struct market_identity found = {out->server         ? out->server
+                                    : all.servers.count ? all.servers.items[0]
+                                                        : NULL,
+                                    out->token ? out->token : all.token,
+                                    out->fingerprint ? out->fingerprint : all.fingerprint, NULL};
+    if (!found.server)
         return error_set(error, ERROR_INVALID,
                          "no market is known; name one, set SOUK_SERVER, or run: souk account open "
                          "--server URL --name NAME");
-    if (!out->token)
-        out->token = choose(all.token, files.token, &all, &files, out->server);
-    if (!out->fingerprint)
-        out->fingerprint = choose(all.fingerprint, files.fingerprint, &all, &files, out->server);
+    if (settings_find_identity(arena, config_dir, &found, error) < 0)
+        return -1;
+    out->server = found.server;
+    out->token = out->token ? out->token : found.token;
+    out->fingerprint = out->fingerprint ? out->fingerprint : found.fingerprint;
     return 0;
 }
 

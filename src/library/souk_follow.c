@@ -252,6 +252,20 @@ static void on_job(void *context, const struct api_job *job)
     push_take(follow, queued);
 }
 
+static void on_reach(void *context, int64_t since_ms, const char *reason)
+{
+    const struct text text = reason ? TEXT("away") : TEXT("reached");
+    struct queued *queued = memory_zeroed(1, sizeof(*queued));
+    queued->event = (struct souk_event){.kind = SOUK_EVENT_MARKET,
+                                        .at_ms = since_ms,
+                                        .text_size = text.size,
+                                        .loss = (double)NAN,
+                                        .test_accuracy = (double)NAN};
+    queued->text = handle_text(text);
+    queued->reason = handle_text(text_of(reason ? reason : ""));
+    push_take(context, queued);
+}
+
 static void on_begin(void *context, struct loop *loop, struct http_client *http)
 {
     struct souk_follow *follow = context;
@@ -316,6 +330,7 @@ static void *run(void *context)
         .on_log = follow->kinds & SOUK_EVENT_LOG ? on_log : NULL,
         .on_metric = follow->kinds & SOUK_EVENT_METRIC ? on_metric : NULL,
         .on_job = on_job,
+        .on_reach = follow->kinds & SOUK_EVENT_MARKET ? on_reach : NULL,
         .on_begin = on_begin,
         .on_end = on_end,
         .context = follow,

@@ -11,12 +11,43 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
-enum { ARTIFACTS_MAX = 10000, JSON_MAX = 4 << 20 };
+enum { ARTIFACTS_MAX = 10000, JSON_MAX = 4 << 20, MISTAKES_MAX = 256 << 10 };
 
 /* ---- Reading ----------------------------------------------------------------------------------
  */
+
+/* Adds the mistake of one line if it and what ends the JSON have room. */
+static bool add_mistake(struct buffer *json, struct text line, const char *name)
+{
+    struct buffer one AUTO_BUFFER;
+    buffer_init(&one, SOUK_ERROR_PROBLEM_SIZE);
+    struct json_writer writer;
+    const struct job_mistake mistake = job_mistake_read(line, name);
+    json_writer_init(&writer, &one);
+    job_mistake_write(&writer, &mistake);
+    const bool is_first = json->data[json->size - 1] == '[';
+    if (one.is_overflowed || json->size + one.size + sizeof(",]}") > json->size_max)
+        return false;
+    buffer_append_string(json, is_first ? "" : ",");
+    buffer_append_text(json, buffer_text(&one));
+    return true;
+}
+
+static void fill_mistakes(struct souk_error *out, struct text first, struct text rest,
+                          const char *name)
+{
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, sizeof(out->problem));
+    buffer_append_string(&json, "{\"mistakes\":[");
+    bool has_room = add_mistake(&json, first, name);
+    for (struct text line; has_room && text_cut(rest, '\n', &line, &rest);)
+        has_room = add_mistake(&json, line, name);
+    buffer_append_string(&json, "]}");
+    memcpy(out->problem, buffer_string(&json), json.size + 1);
+}
 
 static int read_job(struct arena *arena, const struct souk_job_text *given,
                     struct job_spec *out_spec, struct souk_error *out_error)
@@ -27,9 +58,11 @@ static int read_job(struct arena *arena, const struct souk_job_text *given,
     if (!job.yaml && !job.name)
         return handle_fail_with(out_error, SOUK_INVALID, "neither a job nor a file is named");
     const char *name = job.name ? job.name : "job";
+    struct buffer more AUTO_BUFFER;
+    buffer_init(&more, MISTAKES_MAX);
     const int result = job.yaml
-                           ? job_file_parse(arena, text_of(job.yaml), name, out_spec, NULL, &error)
-                           : job_file_read(arena, name, out_spec, NULL, &error);
+                           ? job_file_parse(arena, text_of(job.yaml), name, out_spec, &more, &error)
+                           : job_file_read(arena, name, out_spec, &more, &error);
     if (result == 0)
         return 0;
     const struct job_mistake mistake = job_mistake_read(text_of(error.message), name);
@@ -37,6 +70,8 @@ static int read_job(struct arena *arena, const struct souk_job_text *given,
     if (out_error) {
         out_error->line = (int32_t)mistake.line;
         out_error->column = (int32_t)mistake.column;
+        if (more.size)
+            fill_mistakes(out_error, text_of(error.message), buffer_text(&more), name);
     }
     return -1;
 }

@@ -9,6 +9,9 @@ int sync_check_host(struct souk_sync *sync)
     if (sync->is_refused)
         return sync_fail(sync, "rank 0 refuses rank %" PRIu32 ": %s", sync->place.rank,
                          sync->failure);
+    if (sync->lost_since_ns > 0 && sync_place_is_over(&sync->place))
+        return sync_fail(sync, "rank 0 has ended well: nothing is left for rank %" PRIu32 " to do",
+                         sync->place.rank);
     const int64_t lost_ns = sync->lost_since_ns > 0 ? sync_now_ns(sync) - sync->lost_since_ns : 0;
     if (lost_ns > sync->place.join_ms * 1000000)
         return sync_fail(sync, "rank 0 at %s:%u: not heard for %" PRId64 " s",

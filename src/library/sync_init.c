@@ -226,6 +226,14 @@ int souk_sync_init(const struct souk_sync_options *options, struct souk_sync **o
     return -1;
 }
 
+int souk_sync_is_over(void)
+{
+    struct sync_place place;
+    struct error ignored; /* it was told by what failed */
+    return sync_place_find(&(struct souk_sync_options){0}, &place, &ignored) == 0 &&
+           sync_place_is_over(&place);
+}
+
 /* Who did not settle leaves the training too: nobody waits for its pushes. */
 static void leave(struct souk_sync *sync)
 {

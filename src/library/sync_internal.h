@@ -22,11 +22,15 @@ struct sync_place {
     struct host_port host; /* rank 0's */
     uint8_t key[LINK_KEY_SIZE];
     int64_t join_ms, lost_ms;
+    const char *done_file; /* SOUK_DONE_FILE; NULL: none */
 };
 
 /* From the options, and the environment where they say nothing. */
 MUST_CHECK int sync_place_find(const struct souk_sync_options *options, struct sync_place *out,
                                struct error *error);
+
+/* Whether rank 0's program has ended well already, as the job's own ranks were told. */
+bool sync_place_is_over(const struct sync_place *place);
 
 enum sync_turn { SYNC_TURN_NONE, SYNC_TURN_CALLED, SYNC_TURN_ANSWERED, SYNC_TURN_FAILED };
 

@@ -1,4 +1,5 @@
 /* Sync place: which rank of how many this is, and where rank 0 is found. */
+#include "base/file.h"
 #include "library/sync_internal.h"
 #include "runtime/ports.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JOIN_MS = 120000, LOST_MS = 10000 };
+enum { JOIN_MS = 120000, LOST_MS = 10000, DONE_FILE_MAX = 64 << 10 };
 
 static const char *variable(const char *name)
 {
@@ -88,7 +89,22 @@ int sync_place_find(const struct souk_sync_options *options, struct sync_place *
         find_number("SOUK_SYNC_LOST_MS", UINT32_MAX, &lost_ms, error) < 0)
         return -1;
     find_key(options, out);
+    out->done_file = variable("SOUK_DONE_FILE");
     out->join_ms = options->join_ms > 0 ? options->join_ms : (int64_t)join_ms;
     out->lost_ms = options->lost_ms > 0 ? options->lost_ms : (int64_t)lost_ms;
     return 0;
+}
+
+bool sync_place_is_over(const struct sync_place *place)
+{
+    struct error ignored; /* no file: nobody is done yet */
+    struct buffer text AUTO_BUFFER;
+    buffer_init(&text, DONE_FILE_MAX);
+    if (place->rank == 0 || !place->done_file || file_read(place->done_file, &text, &ignored) < 0)
+        return false;
+    struct text line, rest = buffer_text(&text);
+    while (text_cut(rest, '\n', &line, &rest))
+        if (text_is(line, "0"))
+            return true;
+    return false;
 }

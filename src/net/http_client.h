@@ -75,10 +75,14 @@ struct http_response {
     char last_modified[64];
     char bucket_region[64]; /* X-Amz-Bucket-Region */
     char content_encoding[32];
-    int64_t body_bytes;    /* of a Content-Length; -1: not given */
-    int64_t range_first;   /* of a Content-Range; -1: not given */
-    int64_t range_total;   /* the whole's size by a Content-Range; -1: not given */
-    int64_t retry_after_s; /* -1: not given */
+    char function_error[64];      /* X-Amz-Function-Error */
+    char log_result[6144];        /* X-Amz-Log-Result: base64 of 4 KiB at most */
+    char invocation_id[64];       /* Lambda-Runtime-Aws-Request-Id */
+    char invocation_deadline[32]; /* Lambda-Runtime-Deadline-Ms */
+    int64_t body_bytes;           /* of a Content-Length; -1: not given */
+    int64_t range_first;          /* of a Content-Range; -1: not given */
+    int64_t range_total;          /* the whole's size by a Content-Range; -1: not given */
+    int64_t retry_after_s;        /* -1: not given */
     struct buffer body;
 };
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum {
     RESPONSE_MAX_DEFAULT = 8 * 1024 * 1024,
@@ -70,6 +71,10 @@ static const struct kept_header {
     KEPT("Last-Modified", last_modified),
     KEPT("X-Amz-Bucket-Region", bucket_region),
     KEPT("Content-Encoding", content_encoding),
+    KEPT("X-Amz-Function-Error", function_error),
+    KEPT("X-Amz-Log-Result", log_result),
+    KEPT("Lambda-Runtime-Aws-Request-Id", invocation_id),
+    KEPT("Lambda-Runtime-Deadline-Ms", invocation_deadline),
 #undef KEPT
 };
 enum { KEPT_COUNT = sizeof(kept_headers) / sizeof(*kept_headers) };
@@ -328,6 +333,15 @@ static int set_signing(CURL *easy, const struct curl_library *curl,
     return 0;
 }
 
+/* libcurl is built to look where Debian has them; a program that is taken elsewhere with its
+ * libraries (a zip for Lambda) finds them where Red Hat's kin have them. */
+static void find_authorities(CURL *easy, const struct curl_library *curl)
+{
+    static const char elsewhere[] = "/etc/pki/tls/certs/ca-bundle.crt";
+    if (access("/etc/ssl/certs/ca-certificates.crt", R_OK) < 0 && access(elsewhere, R_OK) == 0)
+        SET(CURLOPT_CAINFO, elsewhere);
+}
+
 int http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
                           const struct curl_library *curl, const struct http_call_options *options,
                           struct http_response *response, struct error *error)
@@ -355,6 +369,7 @@ int http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, exchange);
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    find_authorities(easy, curl);
     if (options->may_dial || is_loopback_url(options->url))
         SET(CURLOPT_PROXY, "");
     set_hooks(exchange, options);

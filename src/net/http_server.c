@@ -31,7 +31,12 @@ static uint64_t declared_length(const struct http_request *request)
 
 static void reply_too_large(struct http_request *request)
 {
+    const struct http_server_options *options = &request->server->options;
     char detail[96];
+    if (options->on_too_large) {
+        options->on_too_large(request, options->context);
+        return;
+    }
     const size_t body_max = request->match.route ? request->match.route->body_max : 0;
     snprintf(detail, sizeof(detail), "the body may have at most %zu bytes", body_max);
     http_reply_problem(request, 413, "too_large", detail);

@@ -55,6 +55,8 @@ struct http_server_options {
     /* Called when a route is found and the headers are there, before the body is read: who may not
      * send one is refused here, by replying. May be NULL. */
     void (*on_headers)(struct http_request *request, void *context);
+    /* Replies 413 in words of the owner's, perhaps before on_headers; NULL: a problem. */
+    void (*on_too_large)(struct http_request *request, void *context);
     /* After the reply was sent or the client went away (status 0). For logs and counters. */
     void (*on_done)(const struct http_request *request, int status, void *context);
 

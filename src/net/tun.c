@@ -1,5 +1,6 @@
 #include "net/tun.h"
 
+#include "base/assert.h"
 #include "base/scope.h"
 
 #include <arpa/inet.h>
@@ -39,10 +40,20 @@ struct maker {
     int user_fd, net_fd; /* -1: stay */
     struct ifreq device, address, mask, mtu, flags;
     struct rtentry route;
-    bool has_route;
+    bool has_route, has_plain_tcp;
     unsigned offload;
     char no_ipv6[64]; /* path of the setting */
 };
+
+/* Reno is in every kernel, and open to a namespace that is not the first. */
+static int set_plain_tcp(void)
+{
+    static const char plainest[] = "reno";
+    const int setting = open("/proc/sys/net/ipv4/tcp_congestion_control", O_WRONLY | O_CLOEXEC);
+    if (setting < 0)
+        return -1;
+    return write(setting, plainest, sizeof(plainest) - 1) == sizeof(plainest) - 1 ? 0 : -1;
+}
 
 static int make_device(const struct maker *maker, int *out_step)
 {
@@ -65,6 +76,8 @@ static int make_device(const struct maker *maker, int *out_step)
      * setting. */
     const int setting = open(maker->no_ipv6, O_WRONLY | O_CLOEXEC);
     if (setting >= 0 && write(setting, "1", 1) != 1)
+        return -1;
+    if (maker->has_plain_tcp && set_plain_tcp() < 0)
         return -1;
     const int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (socket_fd < 0 || ioctl(socket_fd, SIOCSIFMTU, &maker->mtu) < 0 ||
@@ -184,6 +197,7 @@ static void prepare(struct maker *maker, const struct tun_options *options)
     set_name(&maker->flags, options->name);
     maker->flags.ifr_flags = IFF_UP | IFF_RUNNING;
     maker->has_route = options->is_default;
+    maker->has_plain_tcp = options->is_lossless;
     set_route(maker);
     snprintf(maker->no_ipv6, sizeof(maker->no_ipv6), "/proc/sys/net/ipv6/conf/%s/disable_ipv6",
              options->name);
@@ -191,6 +205,7 @@ static void prepare(struct maker *maker, const struct tun_options *options)
 
 int tun_open(const struct tun_options *options, int *out_fd, struct error *error)
 {
+    ASSERT(!options->is_lossless || options->inside != 0);
     struct maker maker = {.user_fd = -1, .net_fd = -1};
     prepare(&maker, options);
     if (options->inside == 0)

@@ -22,6 +22,8 @@ struct tun_options {
     int mtu;
     bool is_default;  /* everything that has no other route goes there too */
     bool has_offload; /* TCP is handed over in large packets, checksums are left to be completed */
+    bool is_lossless; /* what carries the packets repeats what is lost: TCP in the namespace has the
+                         control that neither paces nor probes; of a namespace of its own only */
 };
 
 /*

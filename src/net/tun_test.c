@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,12 +23,24 @@
 
 enum { SKIPPED = 77, WAIT_MS = 10000, MTU = 9000 };
 
-/* A process in namespaces of its own that sends one UDP packet to rank 1 for each byte it is sent,
- * and answers with the errno. */
+enum { ASK_SEND = 's', ASK_CONTROL = 'c' };
+
+/* A process in namespaces of its own: asked to, it sends one UDP packet to rank 1 and answers with
+ * the errno, or answers whether its TCP has the plainest congestion control. */
 struct inside {
     pid_t pid;
     int fd;
 };
+
+static uint8_t has_plain_tcp(void)
+{
+    char name[16] = "";
+    socklen_t size = sizeof(name);
+    const int socket_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int result = getsockopt(socket_fd, IPPROTO_TCP, TCP_CONGESTION, name, &size);
+    close(socket_fd);
+    return result == 0 && strcmp(name, "reno") == 0;
+}
 
 _Noreturn static void inside_main(int fd)
 {
@@ -37,11 +50,15 @@ _Noreturn static void inside_main(int fd)
     const struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(packet_address(1))};
     while (read(fd, &byte, 1) == 1) {
-        const int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        const ssize_t sent =
-            sendto(socket_fd, "hello", 5, 0, (const struct sockaddr *)&address, sizeof(address));
-        byte = sent < 0 ? (uint8_t)errno : 0;
-        close(socket_fd);
+        if (byte == ASK_CONTROL) {
+            byte = has_plain_tcp();
+        } else {
+            const int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+            const ssize_t sent = sendto(socket_fd, "hello", 5, 0, (const struct sockaddr *)&address,
+                                        sizeof(address));
+            byte = sent < 0 ? (uint8_t)errno : 0;
+            close(socket_fd);
+        }
         if (write(fd, &byte, 1) != 1)
             _exit(1);
     }
@@ -71,12 +88,16 @@ static void inside_end(const struct inside *inside)
     assert_int_equal(waitpid(inside->pid, NULL, 0), inside->pid);
 }
 
-static int inside_send(const struct inside *inside)
+static int inside_ask(const struct inside *inside, uint8_t byte)
 {
-    uint8_t byte = 's';
     assert_int_equal(write(inside->fd, &byte, 1), 1);
     assert_int_equal(read(inside->fd, &byte, 1), 1);
     return byte;
+}
+
+static int inside_send(const struct inside *inside)
+{
+    return inside_ask(inside, ASK_SEND);
 }
 
 static struct tun_options options_of(const struct inside *inside)
@@ -114,6 +135,18 @@ TEST(packets_of_the_namespace_can_be_read)
     inside_end(&inside);
 }
 
+TEST(a_lossless_network_has_the_plainest_tcp)
+{
+    struct error error = {0};
+    const struct inside inside = inside_start();
+    AUTO_FD int fd = -1;
+    struct tun_options options = options_of(&inside);
+    options.is_lossless = true;
+    ASSERT_OK(tun_open(&options, &fd, &error));
+    assert_int_equal(inside_ask(&inside, ASK_CONTROL), 1);
+    inside_end(&inside);
+}
+
 TEST(device_is_gone_with_its_descriptor)
 {
     struct error error = {0};
@@ -148,6 +181,7 @@ static int run_all(const char *name)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packets_of_the_namespace_can_be_read),
+        cmocka_unit_test(a_lossless_network_has_the_plainest_tcp),
         cmocka_unit_test(device_is_gone_with_its_descriptor),
         cmocka_unit_test(failures_say_which_step),
     };

@@ -45,7 +45,8 @@ static int side_set_up_network(void *context, pid_t inside, struct error *error)
                                     .address = packet_address(side->rank),
                                     .prefix_bits = PACKET_PREFIX_BITS,
                                     .mtu = side->is_plain ? PLAIN_MTU : side->options->mtu,
-                                    .has_offload = side->options->has_offload && !side->is_plain};
+                                    .has_offload = side->options->has_offload && !side->is_plain,
+                                    .is_lossless = true};
     return tun_open(&tun, &side->tun_fd, error);
 }
 

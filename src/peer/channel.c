@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -147,11 +148,18 @@ bool channel_has_peer(const struct channel *channel)
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
+/* A START has the job's secrets. */
+static void packet_free(struct packet *packet)
+{
+    explicit_bzero(packet->bytes, packet->size);
+    free(packet);
+}
+
 static void channel_release(struct channel *channel)
 {
     struct list_node *node;
     while ((node = list_take_first(&channel->queue)))
-        free(LIST_ITEM(node, struct packet, node));
+        packet_free(LIST_ITEM(node, struct packet, node));
     loop_watch_free(channel->watch);
     loop_timer_free(channel->closing);
     buffer_done(&channel->incoming);
@@ -198,7 +206,7 @@ static void channel_flush(struct channel *channel)
             return;
         list_remove(&packet->node);
         channel->queued_bytes -= packet->size;
-        free(packet);
+        packet_free(packet);
     }
     if (had_any && channel->options.callbacks.on_drained)
         channel->options.callbacks.on_drained(channel, channel->options.context);
@@ -224,13 +232,15 @@ static bool channel_receive(struct channel *channel)
         channel_close(channel);
         return false;
     }
+    buffer_advance(&channel->incoming, (size_t)size);
     const struct text payload = {(const char *)room + TYPE_SIZE, (size_t)size - TYPE_SIZE};
     channel->options.callbacks.on_message(channel, (uint16_t)(room[0] | room[1] << 8), payload,
                                           channel->options.context);
     if (channel->incoming.capacity > KEPT_BYTES) {
         buffer_done(&channel->incoming);
-        buffer_init(&channel->incoming, PACKET_MAX);
+        buffer_init_secret(&channel->incoming, PACKET_MAX);
     }
+    buffer_clear(&channel->incoming);
     return true;
 }
 
@@ -265,7 +275,7 @@ int channel_open_take(const struct channel_options *options, int fd, struct chan
     channel->options = *options;
     channel->fd = -1;
     list_init(&channel->queue);
-    buffer_init(&channel->incoming, PACKET_MAX);
+    buffer_init_secret(&channel->incoming, PACKET_MAX);
     channel->closing = loop_timer_new(options->loop, channel_on_closing, channel);
     if (loop_watch_open(options->loop, fd, LOOP_READ, channel_on_events, channel, &channel->watch,
                         error) < 0) {
@@ -302,7 +312,7 @@ int channel_send(struct channel *channel, uint16_t type, struct text payload, st
     if (payload.size > 0)
         memcpy(packet->bytes + TYPE_SIZE, payload.data, payload.size);
     if (list_is_empty(&channel->queue) && packet_send(channel, packet)) {
-        free(packet);
+        packet_free(packet);
         return 0;
     }
     list_append(&channel->queue, &packet->node);

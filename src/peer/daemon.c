@@ -142,7 +142,7 @@ static int daemon_open(struct daemon *daemon, struct error *error)
     if (daemon_open_folders(daemon, error) < 0)
         return -1;
     daemon->outbox = outbox_new();
-    daemon->arena = arena_new(0);
+    daemon->arena = arena_new_secret(0);
     daemon->retry_timer = loop_timer_new(daemon->loop, daemon_dial, daemon);
     daemon->heartbeat_timer = loop_timer_new(daemon->loop, daemon_on_heartbeat, daemon);
     daemon->stop_timer = loop_timer_new(daemon->loop, daemon_on_stop_timeout, daemon);

@@ -1,7 +1,8 @@
 /*
  * Image cache: what leases brought, unpacked, in the state folder: one folder each, HASH-BYTES,
  * shared read-only by the leases that use it. Of an image it has root/ and start.json
- * (blob/image.h), of packages the virtual environment they are installed in as root/.
+ * (blob/image.h), of packages the virtual environment they are installed in as root/, of a wheel
+ * (wheel_cache.h) root/ with that file.
  *
  * Whoever uses one holds a lock on its folder. When there is no room for another, what was used
  * longest ago goes first; what nobody has used for a month goes anyway; nothing that is in use
@@ -18,7 +19,7 @@
 
 enum { IMAGE_HASH_SIZE = 32, IMAGE_UNUSED_MAX_S = 30 * 24 * 3600 };
 
-enum image_kind { IMAGE_KIND_IMAGE, IMAGE_KIND_PACKAGES };
+enum image_kind { IMAGE_KIND_IMAGE, IMAGE_KIND_PACKAGES, IMAGE_KIND_WHEEL };
 
 struct image_hold {
     int fd; /* -1: none is held */

@@ -261,7 +261,8 @@ int job_network_set_up(void *context, pid_t inside, struct error *error)
                                     .address = packet_address(network->rank),
                                     .prefix_bits = PACKET_PREFIX_BITS,
                                     .mtu = JOB_NETWORK_MTU,
-                                    .has_offload = true};
+                                    .has_offload = true,
+                                    .is_lossless = true};
     AUTO_FD int fd = -1;
     if (tun_open(&tun, &fd, error) < 0)
         return -1;

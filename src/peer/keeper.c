@@ -63,7 +63,10 @@ void keeper_on_tenancy_ended(void *context, struct tenancy *tenancy)
 static void keeper_on_term(void *context)
 {
     struct keeper *keeper = context;
-    if (keeper->tenancy)
+    const bool is_waiting = keeper->tenancy && tenancy_has_ended(keeper->tenancy);
+    if (is_waiting && !keeper->channel)
+        loop_stop(keeper->loop); /* for a daemon that may never come */
+    else if (keeper->tenancy)
         tenancy_reclaim(keeper->tenancy, STOP_GRACE_MS, TEXT("the lender stopped lending"));
     else
         loop_stop(keeper->loop);
@@ -99,7 +102,6 @@ static void keeper_on_message(struct channel *channel, uint16_t type, struct tex
     struct lease_message lease_message;
     struct keeper_message keeper_message;
     (void)channel;
-    arena_clear(keeper->arena);
     int result;
     if (type >= KEEPER_MESSAGE_FIRST) {
         result = keeper_message_decode(type, payload, &keeper_message, &error);
@@ -109,7 +111,9 @@ static void keeper_on_message(struct channel *channel, uint16_t type, struct tex
         result = lease_message_decode(keeper->arena, type, payload, &lease_message, &error);
         if (result == 0 && keeper->is_taken)
             keeper_on_lease_message(keeper, &lease_message);
+        sodium_memzero(&lease_message, sizeof(lease_message)); /* the lease's key */
     }
+    arena_clear(keeper->arena);
     if (result == 0)
         return;
     log_event(LOG_ERROR, "daemon_refused", "lease=%" PRIu64 " error=\"%s\"", keeper->lease.lease,
@@ -181,7 +185,7 @@ static int keeper_open(struct keeper *keeper, struct error *error)
         loop_signal_open(keeper->loop, SIGINT, keeper_on_term, keeper, &keeper->signals[1], error) <
             0)
         return -1;
-    keeper->arena = arena_new(0);
+    keeper->arena = arena_new_secret(0);
     buffer_init(&keeper->document, LEASE_DOCUMENT_SIZE_MAX);
     keeper->linger_timer = loop_timer_new(keeper->loop, keeper_on_linger, keeper);
     keeper->trim_timer = loop_timer_new(keeper->loop, keeper_on_trim, keeper);

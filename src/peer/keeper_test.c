@@ -161,6 +161,29 @@ static void lease_whose_results_wait_ends_when_its_keeper_is_told_to(void **stat
     assert_nothing_left(market);
 }
 
+/* What it would have told goes with it: the market learns from the next daemon that nothing runs.
+ */
+static void keeper_of_a_lease_that_has_ended_goes_when_it_is_told_to(void **state)
+{
+    struct market *market = *state;
+    lose_daemon_of(market, SIGKILL, 3600000);
+    tell_worker(market, "crash\n");
+    char path[160];
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    snprintf(path, sizeof(path), "%s/leases/%" PRIu64 "-1/lease", market->state_dir,
+             market->next_lease);
+    while (access(path, F_OK) == 0) {
+        assert_true(now_ms() < deadline_ms);
+        turn(market);
+    }
+    const pid_t keeper = find_keeper(market);
+    assert_true(keeper > 0);
+    kill(keeper, SIGTERM);
+    assert_nothing_left(market);
+    start_daemon(market, NULL);
+    assert_int_equal(wait_for(market, LEASE_MESSAGE_HELLO, -1)->hello.running_count, 0);
+}
+
 static void lease_nobody_takes_up_ends_when_it_expires(void **state)
 {
     struct market *market = *state;
@@ -419,6 +442,7 @@ static int run(void)
         DAEMON_TEST(daemon_that_leaves_says_no_good_bye_and_stops_nothing),
         DAEMON_TEST(lease_that_ends_without_a_daemon_is_told_by_the_next),
         DAEMON_TEST(lease_whose_results_wait_ends_when_its_keeper_is_told_to),
+        DAEMON_TEST(keeper_of_a_lease_that_has_ended_goes_when_it_is_told_to),
         DAEMON_TEST(lease_nobody_takes_up_ends_when_it_expires),
         DAEMON_TEST(lease_that_waits_for_its_image_goes_on_when_the_market_comes_back),
         DAEMON_TEST(lease_is_lost_with_its_keeper),

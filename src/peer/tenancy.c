@@ -249,7 +249,7 @@ static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_func
     tenancy->host = host;
     tenancy->on_ended = on_ended;
     tenancy->context = context;
-    tenancy->arena = arena_new(0);
+    tenancy->arena = arena_new_secret(0);
     tenancy->control_fd = tenancy->unpack_fd = tenancy->image.fd = tenancy->reserve_fd = -1;
     for (size_t i = 0; i < TENANCY_LOG_COUNT; i++)
         tenancy->logs[i].fd = -1;
@@ -341,10 +341,6 @@ void tenancy_free(struct tenancy *tenancy)
     loop_timer_free(tenancy->end_timer);
     loop_timer_free(tenancy->look_timer);
     sodium_memzero(tenancy->key, sizeof(tenancy->key));
-    if (tenancy->token)
-        sodium_memzero(tenancy->token, strlen(tenancy->token));
-    if (tenancy->secrets)
-        sodium_memzero(tenancy->secrets, strlen(tenancy->secrets));
     arena_free(tenancy->arena);
     free(tenancy);
 }

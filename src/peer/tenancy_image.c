@@ -141,6 +141,8 @@ static int keep_image(struct tenancy *tenancy, struct error *error)
         tenancy->exit = (struct sandbox_exit){0};
         return -1;
     }
+    if (has_wheels(tenancy))
+        tenancy_keep_wheels(tenancy);
     for (size_t i = 0; i < sizeof(passing) / sizeof(*passing); i++) {
         snprintf(path, sizeof(path), "%.4000s/%s", folder, passing[i]);
         if (folder_remove(path, error) < 0)

@@ -220,6 +220,8 @@ void tenancy_begin_in_image(struct tenancy *tenancy);
 MUST_CHECK int tenancy_install_packages(struct tenancy *tenancy, struct error *error);
 /* They are listed, or fetched: does what follows. */
 void tenancy_continue_packages(struct tenancy *tenancy);
+/* Those that were fetched, each for itself: other jobs' lists may name them. */
+void tenancy_keep_wheels(const struct tenancy *tenancy);
 void tenancy_on_look(void *context);
 
 /* Starts the lease's own process. */

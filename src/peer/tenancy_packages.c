@@ -7,7 +7,9 @@
  * pip knows no bounds: what it has written is measured while it runs. Leases that come together
  * with the same packages have them installed once: one does, the others wait for it.
  */
+#include "base/file.h"
 #include "peer/tenancy_internal.h"
+#include "peer/wheel_cache.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -17,7 +19,7 @@ enum { LOOK_MS = 500, ENVIRONMENT_MAX = 16 };
 /* What is common to them: folders below the one that is unpacked into, made anew. */
 struct packages_start {
     char fetch[PATH_MAX], brought[PATH_MAX], list[PATH_MAX], pip[PATH_MAX], fetched[PATH_MAX];
-    char wheels[PATH_MAX], root[PATH_MAX];
+    char cached[PATH_MAX], wheels[PATH_MAX], root[PATH_MAX];
     char archive[96], bytes[24];
 };
 
@@ -30,6 +32,7 @@ static void find_start(const struct tenancy *tenancy, struct packages_start *out
     snprintf(out->list, sizeof(out->list), "%.4000s/fetch/list", folder);
     snprintf(out->pip, sizeof(out->pip), "%.4000s/fetch/pip", folder);
     snprintf(out->fetched, sizeof(out->fetched), "%.4000s/fetch/pip/fetched", folder);
+    snprintf(out->cached, sizeof(out->cached), "%.4000s/fetch/cached", folder);
     snprintf(out->wheels, sizeof(out->wheels), "%.4000s/wheels", folder);
     snprintf(out->root, sizeof(out->root), "%.4000s/root", folder);
     snprintf(out->archive, sizeof(out->archive), "/data/%s", tenancy_brought_data(tenancy)->name);
@@ -86,6 +89,27 @@ static int list(struct tenancy *tenancy, struct error *error)
     return start_step(tenancy, &options, error);
 }
 
+/* What of the list is here already is shown to those that fetch and install. */
+static int give_cached(struct tenancy *tenancy, const struct packages_start *start,
+                       struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    char path[PATH_MAX], cache[PATH_MAX];
+    struct package_lock lock = {0};
+    size_t count = 0;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, PACKAGE_LOCK_SIZE_MAX);
+    tenancy_cache_folder(tenancy, cache);
+    snprintf(path, sizeof(path), "%.4000s/" PACKAGE_LOCK_FILE, start->list);
+    const bool has_list = file_read(path, &json, error) == 0;
+    if (!has_list && error->code != ERROR_NOT_FOUND)
+        return -1;
+    if ((has_list && package_lock_read(arena, buffer_text(&json), &lock, error) < 0) ||
+        wheel_cache_give(cache, &lock, start->cached, &count, error) < 0)
+        return error_wrap(error, "the packages");
+    return 0;
+}
+
 static int fetch(struct tenancy *tenancy, struct error *error)
 {
     struct packages_start start;
@@ -94,15 +118,16 @@ static int fetch(struct tenancy *tenancy, struct error *error)
     find_start(tenancy, &start);
     snprintf(index, sizeof(index), "PIP_INDEX_URL=%s", tenancy->host->index_url);
     fill_environment(environment, tenancy->host->index_url[0] ? index : NULL);
-    if (folder_make(start.pip, 0755, error) < 0)
+    if (folder_make(start.pip, 0755, error) < 0 || give_cached(tenancy, &start, error) < 0)
         return -1;
     const char *const argv[] = {"/souk", "packages-fetch", NULL};
     const struct sandbox_mount mounts[] = {{start.pip, "/wheels", .is_writable = true},
-                                           {start.list, "/list", .is_writable = false}};
+                                           {start.list, "/list", .is_writable = false},
+                                           {start.cached, "/cached", .is_writable = false}};
     struct sandbox_options options = {.argv = argv,
                                       .environment = environment,
                                       .mounts = mounts,
-                                      .mount_count = 2,
+                                      .mount_count = 3,
                                       .shares_network = true};
     tenancy->step = TENANCY_STEP_FETCH;
     return start_step(tenancy, &options, error);
@@ -120,11 +145,12 @@ static int install(struct tenancy *tenancy, struct error *error)
     const struct sandbox_mount mounts[] = {{start.wheels, "/wheels", .is_writable = true},
                                            {start.root, "/packages", .is_writable = true},
                                            {tenancy->data_folder, "/data", .is_writable = false},
-                                           {start.fetched, "/fetched", .is_writable = false}};
+                                           {start.fetched, "/fetched", .is_writable = false},
+                                           {start.cached, "/cached", .is_writable = false}};
     struct sandbox_options options = {.argv = argv,
                                       .environment = environment,
                                       .mounts = mounts,
-                                      .mount_count = tenancy->document.fetches_packages ? 4 : 3};
+                                      .mount_count = tenancy->document.fetches_packages ? 5 : 3};
     tenancy->step = TENANCY_STEP_LAST;
     return start_step(tenancy, &options, error);
 }
@@ -136,6 +162,17 @@ void tenancy_continue_packages(struct tenancy *tenancy)
     if ((tenancy->step == TENANCY_STEP_LIST ? fetch : install)(tenancy, &error) < 0)
         tenancy_fail(tenancy, &error);
     tenancy_check_end(tenancy);
+}
+
+void tenancy_keep_wheels(const struct tenancy *tenancy)
+{
+    struct packages_start start;
+    char cache[PATH_MAX];
+    if (!tenancy->document.fetches_packages)
+        return;
+    find_start(tenancy, &start);
+    tenancy_cache_folder(tenancy, cache);
+    wheel_cache_keep(cache, start.fetched, tenancy->host->image_bytes);
 }
 
 static int begin(struct tenancy *tenancy, struct error *error)

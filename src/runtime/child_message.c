@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sodium.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -45,6 +44,8 @@ static const struct json_field worker_report_fields[] = {
     {"transfer_ms", JSON_DOUBLE, offsetof(struct worker_report, transfer_ms)},
     {"wait_ms", JSON_DOUBLE, offsetof(struct worker_report, wait_ms)},
     {"first_step_ms", JSON_I64, offsetof(struct worker_report, first_step_ms)},
+    {"sent_bytes", JSON_U64, offsetof(struct worker_report, sent_bytes)},
+    {"received_bytes", JSON_U64, offsetof(struct worker_report, received_bytes)},
 };
 const struct json_schema worker_report_schema =
     JSON_SCHEMA("worker report", worker_report_fields, struct worker_report);
@@ -376,17 +377,13 @@ int child_message_send(int socket, const struct child_message *message, int time
                        struct error *error)
 {
     struct buffer packet AUTO_BUFFER;
-    buffer_init(&packet, CHILD_PACKET_MAX);
+    buffer_init_secret(&packet, CHILD_PACKET_MAX); /* keys, of the configuration */
     child_message_encode(&packet, message);
     const bool is_stream = message->kind == CHILD_STREAM;
     ASSERT(!is_stream || message->stream.fd >= 0);
-    int result = buffer_check(&packet, error);
-    if (result == 0)
-        result =
-            packet_send(socket, &packet, is_stream ? message->stream.fd : -1, timeout_ms, error);
-    if (message->kind == CHILD_CONFIG && packet.data)
-        sodium_memzero(packet.data, packet.capacity); /* keys and secrets */
-    return result;
+    if (buffer_check(&packet, error) < 0)
+        return -1;
+    return packet_send(socket, &packet, is_stream ? message->stream.fd : -1, timeout_ms, error);
 }
 
 /* Keeps the first descriptor, closes any others. */

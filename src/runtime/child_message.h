@@ -161,9 +161,10 @@ struct worker_report {
     uint64_t local_steps; /* per commit under bsp and tap; 0: by period */
     /* The time since the first step, in all: these three sum up to it. */
     double compute_ms;
-    double transfer_ms;    /* stood still while its push or the answer travelled */
-    double wait_ms;        /* stood still for others */
-    int64_t first_step_ms; /* UTC instant of the first finished step; 0: none yet */
+    double transfer_ms;                  /* stood still while its push or the answer travelled */
+    double wait_ms;                      /* stood still for others */
+    int64_t first_step_ms;               /* UTC instant of the first finished step; 0: none yet */
+    uint64_t sent_bytes, received_bytes; /* to and from the parameter servers */
 };
 
 enum { REPORT_POLICY_SIZE = 16, REPORT_REASON_SIZE = 256, REPORT_CODEC_SIZE = 8 };

@@ -33,3 +33,4 @@ struct job_mistake {
     struct text text;      /* the sentence without them */
 };
 struct job_mistake job_mistake_read(struct text line, const char *file_name);
+void job_mistake_write(struct json_writer *writer, const struct job_mistake *mistake);

@@ -305,3 +305,13 @@ struct job_mistake job_mistake_read(struct text line, const char *file_name)
     }
     return mistake;
 }
+
+void job_mistake_write(struct json_writer *writer, const struct job_mistake *mistake)
+{
+    json_object_begin(writer);
+    json_field_u64(writer, "line", mistake->line);
+    json_field_u64(writer, "column", mistake->column);
+    json_field_text(writer, "field", mistake->field);
+    json_field_text(writer, "text", mistake->text);
+    json_object_end(writer);
+}

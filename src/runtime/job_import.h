@@ -37,6 +37,7 @@ struct job_part {
 
 enum { JOB_PARTS_MAX = DATASET_PART_COUNT + 1 };
 #define JOB_PART_COLUMNS "columns"
+#define JOB_PART_MOUNT   "mount" /* of a mount that the market packs: all of it */
 
 /* Of idx bytes, which must stay; CORRUPT when they are none. */
 MUST_CHECK int job_part_of_idx(enum dataset_part part, struct text bytes, struct job_part *out_part,

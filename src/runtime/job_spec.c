@@ -41,6 +41,7 @@ static const char *const codecs[] = {"f32", "f16", "bf16", "int8", "1bit", "topk
 static const char *const robusts[] = {"none", "norm", "trimmed", "median", NULL};
 static const char *const searches[] = {"auto", "paper", "off", NULL};
 static const char *const networks[] = {"none", "job", "open", NULL};
+static const char *const infras[] = {"aws", NULL};
 static const char *const installs[] = {"none", "wheels", "index", NULL};
 static const char *const splits[] = {"train",  "test",  "files", "image",
                                      "wheels", "mount", "all",   NULL};
@@ -58,11 +59,15 @@ static const struct job_field resources_fields[] = {
     {"cpus", JOB_FIELD_CPUS, offsetof(struct job_resources, cpus_milli), "1+",
      "Cores of each worker: 2 is exactly two, 2+ at least two.", .minimum = 1, .maximum = 1024000},
     {"memory", JOB_FIELD_MEMORY, offsetof(struct job_resources, memory_bytes), "0.25+",
-     "Memory of each worker in GiB, or with a unit; + means at least.", .minimum = 16 << 20,
-     .maximum = 4096 * GIB},
+     "Memory of each worker in GiB, or with a unit. 2+ suits wherever 2 does and is leased as 2: "
+     "name what it needs.",
+     .minimum = 16 << 20, .maximum = 4096 * GIB},
     {"disk_size", JOB_FIELD_SIZE, offsetof(struct job_resources, disk_size_bytes), "1",
      "Disk of each worker in GiB, or with a unit.", .minimum = 1 << 20, .maximum = 16384 * GIB},
-    LATER("infra"),
+    {"infra", JOB_FIELD_WORD, offsetof(struct job_resources, infra),
+     .help = "Machines of a cloud are started for the job, and it runs on them alone, if the "
+             "market's operator allows it: aws.",
+     .choices = infras},
     {"accelerators", JOB_FIELD_ACCELERATORS, offsetof(struct job_resources, accelerators),
      .help = "GPUs of each worker: a model and a count, T4:1; with the least memory, T4:16GB+:1."},
     {"bandwidth", JOB_FIELD_BANDWIDTH, offsetof(struct job_resources, bandwidth_kbit),
@@ -77,8 +82,10 @@ static const struct job_field resources_fields[] = {
     {"install", JOB_FIELD_WORD, offsetof(struct job_resources, install), "none",
      "What may be installed for it: nothing, uploaded wheels, wheels of the machine's index.",
      .choices = installs},
-    LATER("instance_type"),
-    LATER("use_spot"),
+    {"instance_type", JOB_FIELD_NAME, offsetof(struct job_resources, instance_type),
+     .help = "With infra: which type, like m5.large; one for each worker.", .maximum = 47},
+    {"use_spot", JOB_FIELD_BOOL, offsetof(struct job_resources, use_spot),
+     .help = "With infra: spot machines, which the cloud may take back."},
     {"image_id", JOB_FIELD_SCRIPT, offsetof(struct job_resources, image_id),
      .help = "An image to run in: a file of docker save or podman save, or a folder with an OCI "
              "layout. Machines must permit images.",
@@ -407,6 +414,18 @@ static int check_together(struct job_reader *reader, const struct job_node *root
             job_data_check(root, reader->file_name, spec, &refusal) < 0)
             job_note_refusal(reader, &refusal);
     }
+    if (spec->resources.infra.size && !spec->resources.instance_type.size)
+        job_refuse_path(reader, root, "resources.infra",
+                        "goes with instance_type: say which machines, like m5.large");
+    if (spec->resources.infra.size && !spec->market.max_hourly_cost_micro &&
+        !spec->market.max_total_cost_micro)
+        job_refuse_path(reader, root, "resources.infra",
+                        "goes with market.max_total_cost or max_hourly_cost: such machines lend at "
+                        "no less than they cost, which may be more than the posted price");
+    if (!spec->resources.infra.size && spec->resources.instance_type.size)
+        job_refuse_path(reader, root, "resources.instance_type", "goes with infra: aws");
+    if (!spec->resources.infra.size && spec->resources.use_spot)
+        job_refuse_path(reader, root, "resources.use_spot", "goes with infra: aws");
     if (spec->market.expected_run_time_ms > spec->market.max_run_time_ms)
         job_refuse_path(reader, root, "market.expected_run_time",
                         "must not be longer than max_run_time");

@@ -47,6 +47,9 @@ struct job_resources {
     struct text network;                  /* "none", "job" or "open": at least */
     struct text install;                  /* "none", "wheels" or "index": at least */
     struct text image_id;                 /* an image of the borrower's to run in; optional */
+    struct text infra;                    /* "aws": instances are started for it; optional */
+    struct text instance_type;            /* of them, like m5.large */
+    bool use_spot;                        /* they may be taken back */
 };
 
 struct layer_spec;

@@ -62,7 +62,8 @@ struct launch {
 };
 
 struct launch_kind {
-    const char *name; /* of the runtime */
+    const char *name;             /* of the runtime */
+    const char *label, *software; /* that its machines need, unless the job brings it */
     bool is_led;  /* the job is done when the first member's script is, whatever the others do */
     bool goes_on; /* when a rank is lost, the others do, unless the job says otherwise */
     void (*write)(struct arena *arena, const struct launch_round *round, struct launch *out);

@@ -186,6 +186,11 @@ static struct mount_part part_of_lines(const struct mount_index *index, uint64_t
     return (struct mount_part){.file_count = 1, .offset_bytes = begin, .size_bytes = end - begin};
 }
 
+uint64_t mount_index_part_count(const struct mount_index *index)
+{
+    return index->is_single ? index->cut_count : index->file_count;
+}
+
 struct mount_part mount_index_part(const struct mount_index *index, uint64_t rank, uint64_t world)
 {
     ASSERT(world > 0);

@@ -70,6 +70,9 @@ MUST_CHECK int mount_index_decode(struct arena *arena, struct text bytes,
 /* Of all files together. */
 uint64_t mount_index_bytes(const struct mount_index *index);
 
+/* How many ranks can share it: its files, or of a single one the stretches of lines. */
+uint64_t mount_index_part_count(const struct mount_index *index);
+
 /* A rank's part. */
 struct mount_part {
     uint32_t first_file, file_count;

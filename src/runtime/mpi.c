@@ -58,4 +58,5 @@ static void mpi_write(struct arena *arena, const struct launch_round *round, str
         .is_program = true};
 }
 
-const struct launch_kind launch_mpi = {.name = "mpi", .is_led = true, .write = mpi_write};
+const struct launch_kind launch_mpi = {
+    .name = "mpi", .label = "openmpi", .software = "mpirun", .is_led = true, .write = mpi_write};

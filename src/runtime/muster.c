@@ -50,6 +50,12 @@ static void say(struct muster *muster, const char *text)
     order_one(muster, MUSTER_SAY, 0, false, text);
 }
 
+static void tell_done(struct muster *muster)
+{
+    if (muster->options.restart == MUSTER_RESTART_RANK)
+        order_one(muster, MUSTER_DONE, 0, false, "");
+}
+
 static void write_who(const struct muster_rank *who, char out[MUSTER_NAME_SIZE + 32])
 {
     snprintf(out, MUSTER_NAME_SIZE + 32, "rank %" PRIu64 "%s%s", who->rank,
@@ -95,6 +101,15 @@ bool muster_has(const struct muster *muster, uint64_t rank)
         if (muster->members[i].who.rank == rank)
             return true;
     return false;
+}
+
+size_t muster_list_done(const struct muster *muster, struct muster_rank *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < muster->count; i++)
+        if (muster->members[i].has_succeeded && muster->options.restart == MUSTER_RESTART_RANK)
+            out[count++] = muster->members[i].who;
+    return count;
 }
 
 bool muster_is_round(const struct muster_options *options, uint64_t own,
@@ -260,7 +275,7 @@ void muster_leave(struct muster *muster, uint64_t rank, const char *why, int64_t
     char who[MUSTER_NAME_SIZE + 32], text[MUSTER_TEXT_SIZE];
     if (!member)
         return;
-    const bool was_in_round = member->is_in_round;
+    const bool was_in_round = member->is_in_round, was_done = member->has_succeeded;
     write_who(&member->who, who);
     muster->count--;
     for (size_t i = (size_t)(member - muster->members); i < muster->count; i++)
@@ -269,6 +284,8 @@ void muster_leave(struct muster *muster, uint64_t rank, const char *why, int64_t
         return;
     snprintf(text, sizeof(text), "%s: %s", who, why);
     say(muster, text);
+    if (was_done)
+        tell_done(muster); /* its successor does it again */
     if (muster->phase == PHASE_RUNNING && was_in_round) {
         if (muster->options.restart == MUSTER_RESTART_JOB)
             stop_round(muster);
@@ -348,6 +365,8 @@ void muster_exit(struct muster *muster, uint64_t rank, uint64_t round, int statu
             take_failure(muster, member, status);
         else if (is_done(muster) && !muster->has_failed)
             end_all(muster);
+        else
+            tell_done(muster);
     }
     turn(muster, now_ms);
 }

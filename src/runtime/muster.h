@@ -45,6 +45,7 @@ enum muster_order_kind {
     MUSTER_STOP,  /* its script, then say how it ended */
     MUSTER_END,   /* itself: well, or as its script did */
     MUSTER_SAY,   /* to whoever reads rank 0's log */
+    MUSTER_DONE,  /* to all: the ranks of muster_list_done are others now */
 };
 
 struct muster_order {
@@ -83,6 +84,9 @@ void muster_exit(struct muster *muster, uint64_t rank, uint64_t round, int statu
 void muster_tick(struct muster *muster, int64_t now_ms);
 
 bool muster_has(const struct muster *muster, uint64_t rank);
+/* Those whose scripts have ended well while others go on; `out` has room for the most of a round.
+ * Of MUSTER_RESTART_RANK: who comes after that finds nobody there any more. */
+size_t muster_list_done(const struct muster *muster, struct muster_rank *out);
 
 /* Whether a rank may believe that these are the members of a round and it is to start: as many as
  * the options say, by rank, `own` among them. Rank 0 is another's machine, and may say anything. */

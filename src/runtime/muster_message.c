@@ -26,7 +26,7 @@ static const struct json_schema rank_schema = JSON_SCHEMA("rank", rank_fields, s
 #define ID FIELD("id", JSON_U64, id)
 
 static const char *const kinds[] = {"join", "alive",  "exit",     "start", "stop",
-                                    "end",  "launch", "launched", NULL};
+                                    "end",  "launch", "launched", "done",  NULL};
 #define KIND FIELD("kind", JSON_CHOICE, kind), .choices = kinds
 
 static const struct json_field join_fields[] = {
@@ -34,6 +34,7 @@ static const struct json_field join_fields[] = {
 static const struct json_field alive_fields[] = {{KIND}};
 static const struct json_field exit_fields[] = {{KIND}, {ROUND}, {STATUS}};
 static const struct json_field start_fields[] = {{KIND}, {ROUND}, {MEMBERS}};
+static const struct json_field done_fields[] = {{KIND}, {MEMBERS}};
 static const struct json_field stop_fields[] = {{KIND}, {ROUND}};
 static const struct json_field end_fields[] = {{KIND}, {FIELD("is_ok", JSON_BOOL, is_ok)}};
 static const struct json_field launch_fields[] = {
@@ -54,6 +55,7 @@ static const struct json_schema schemas[] = {
     [MUSTER_MESSAGE_END] = SCHEMA(end_fields),
     [MUSTER_MESSAGE_LAUNCH] = SCHEMA(launch_fields),
     [MUSTER_MESSAGE_LAUNCHED] = SCHEMA(launched_fields),
+    [MUSTER_MESSAGE_DONE] = SCHEMA(done_fields),
 };
 
 void muster_message_encode(const struct muster_message *message, struct buffer *out)

@@ -3,9 +3,9 @@
  * one JSON object a line.
  *
  * rank to rank 0: JOIN first; ALIVE each second; EXIT when its script ended; LAUNCHED.
- * rank 0 to rank: START, STOP, END; ALIVE each second; LAUNCH, a command for runtime mpi.
- * What a launcher on rank 0 asks for: LAUNCH with the secret of its environment; LAUNCHED is the
- * answer.
+ * rank 0 to rank: START, STOP, END; ALIVE each second; LAUNCH, a command for runtime mpi; DONE,
+ * which ranks' scripts have ended well, whenever that has changed and after a START. What a
+ * launcher on rank 0 asks for: LAUNCH with the secret of its environment; LAUNCHED is the answer.
  */
 #pragma once
 
@@ -33,6 +33,7 @@ enum muster_message_kind {
     MUSTER_MESSAGE_END,
     MUSTER_MESSAGE_LAUNCH,
     MUSTER_MESSAGE_LAUNCHED,
+    MUSTER_MESSAGE_DONE,
 };
 
 struct muster_message {
@@ -41,7 +42,7 @@ struct muster_message {
     uint64_t round;                     /* START, STOP, EXIT */
     int64_t status;                     /* EXIT, LAUNCHED: 0 to 255 */
     bool is_ok;                         /* END */
-    struct json_array members;          /* START: struct muster_rank */
+    struct json_array members;          /* START, DONE: struct muster_rank */
     uint64_t id;                        /* LAUNCH, LAUNCHED */
     uint8_t secret[MUSTER_SECRET_SIZE]; /* LAUNCH of a launcher */
     struct text host;                   /* LAUNCH of a launcher: an address of the job's network */

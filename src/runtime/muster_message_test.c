@@ -37,6 +37,8 @@ TEST(each_kind_is_one_line_of_json_and_reads_back)
         "{\"kind\":\"exit\",\"round\":1,\"status\":143}\n");
     assert_same_again(&(struct muster_message){.kind = MUSTER_MESSAGE_END, .is_ok = true},
                       "{\"kind\":\"end\",\"is_ok\":true}\n");
+    assert_same_again(&(struct muster_message){.kind = MUSTER_MESSAGE_DONE},
+                      "{\"kind\":\"done\",\"members\":[]}\n");
     assert_same_again(&(struct muster_message){.kind = MUSTER_MESSAGE_LAUNCHED, .id = 5},
                       "{\"kind\":\"launched\",\"id\":5,\"status\":0}\n");
 }

@@ -13,7 +13,7 @@ struct scene {
 static void on_order(void *context, const struct muster_order *order)
 {
     struct scene *scene = context;
-    static const char *const names[] = {"start", "stop", "end", "say"};
+    static const char *const names[] = {"start", "stop", "end", "say", "done"};
     const size_t size = strlen(scene->orders);
     char *end = scene->orders + size;
     const size_t room = sizeof(scene->orders) - size;
@@ -179,7 +179,30 @@ TEST(a_new_rank_0_finds_those_that_still_run)
     assert_orders(&scene, "start 0;");
     muster_exit(scene.muster, 1, 0, 0, 20);
     muster_exit(scene.muster, 0, 0, 0, 30);
-    assert_orders(&scene, "end 0 ok;end 1 ok;");
+    assert_orders(&scene, "done 0;end 0 ok;end 1 ok;");
+    muster_free(scene.muster);
+}
+
+TEST(who_comes_late_is_told_who_is_done)
+{
+    const struct muster_options options = {
+        .least = 3, .most = 3, .restart = MUSTER_RESTART_RANK, .max_restarts = 3};
+    struct scene scene;
+    struct muster_rank done[3];
+    ready(&scene, &options);
+    assert_int_equal(muster_list_done(scene.muster, done), 0);
+    muster_exit(scene.muster, 0, 0, 0, 10);
+    muster_exit(scene.muster, 2, 0, 0, 20);
+    assert_orders(&scene, "done 0;done 0;");
+    assert_int_equal(muster_list_done(scene.muster, done), 2);
+    assert_int_equal(done[0].rank, 0);
+    assert_int_equal(done[1].rank, 2);
+    muster_leave(scene.muster, 2, "gone", 30); /* its successor does it again */
+    assert_orders(&scene, "say rank 2 on m2: gone;done 0;");
+    assert_int_equal(muster_list_done(scene.muster, done), 1);
+    join(&scene, 2, 40);
+    assert_orders(&scene, "start 2;");
+    assert_int_equal(muster_list_done(scene.muster, done), 1);
     muster_free(scene.muster);
 }
 
@@ -244,6 +267,7 @@ int main(void)
         cmocka_unit_test(an_elastic_job_goes_on_with_those_that_are_left_and_takes_who_comes),
         cmocka_unit_test(a_rank_of_its_own_starts_alone_and_the_others_go_on),
         cmocka_unit_test(a_new_rank_0_finds_those_that_still_run),
+        cmocka_unit_test(who_comes_late_is_told_who_is_done),
         cmocka_unit_test(a_new_rank_0_counts_on_from_the_rounds_there_were),
         cmocka_unit_test(never_restarted_the_job_fails_with_the_name_of_who_was_lost),
         cmocka_unit_test(one_that_is_led_is_over_when_its_first_is_done),

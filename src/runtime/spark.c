@@ -267,5 +267,9 @@ static void spark_write(struct arena *arena, const struct launch_round *round, s
                              sizes.is_alone ? "" : beside));
 }
 
-const struct launch_kind launch_spark = {
-    .name = "spark", .is_led = true, .goes_on = true, .write = spark_write};
+const struct launch_kind launch_spark = {.name = "spark",
+                                         .label = "spark",
+                                         .software = "Spark",
+                                         .is_led = true,
+                                         .goes_on = true,
+                                         .write = spark_write};

@@ -67,4 +67,7 @@ static void tensorflow_write(struct arena *arena, const struct launch_round *rou
         arena_format(arena, "TF_CONFIG=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&json)));
 }
 
-const struct launch_kind launch_tensorflow = {.name = "tensorflow", .write = tensorflow_write};
+const struct launch_kind launch_tensorflow = {.name = "tensorflow",
+                                              .label = "python3-tensorflow",
+                                              .software = "TensorFlow",
+                                              .write = tensorflow_write};

@@ -50,4 +50,5 @@ static void torch_write(struct arena *arena, const struct launch_round *round, s
     launch_add(out, arena, "TP_SOCKET_IFNAME=%s", LAUNCH_INTERFACE); /* torch.distributed.rpc */
 }
 
-const struct launch_kind launch_torch = {.name = "torch", .write = torch_write};
+const struct launch_kind launch_torch = {
+    .name = "torch", .label = "python3-torch", .software = "torch", .write = torch_write};

@@ -4,9 +4,10 @@
  * hundredth with success.
  *
  *     api_fill FOLDER JOBS MACHINES         prints {"account": ..., "token": ...}
- *     api_fill FOLDER JOBS MACHINES DAYS    spread over so many days, more of them by day than by
- *                                           night, each for most of a price slot; the machines
- *                                           must have room for the busiest (MACHINES of 6, say)
+ *     api_fill FOLDER JOBS MACHINES DAYS    spread over so many days up to the running price slot,
+ *                                           more of them by day than by night, each for most of a
+ *                                           slot from its start; the machines must have room for
+ *                                           the busiest (MACHINES of 6, say)
  */
 #include "base/assert.h"
 #include "base/json.h"
@@ -358,11 +359,11 @@ static void fill_jobs(struct filler *filler, uint64_t account, uint64_t count)
     free(jobs);
 }
 
-/* As the market's own timer does it: slots end on the hour at the latest. */
+/* As the market's own timer does it: slots end on the hour. */
 static void pass_hours(struct filler *filler, int hours)
 {
     for (int i = 0; i < hours; i++) {
-        advance(filler, HOUR_MS);
+        advance(filler, HOUR_MS - clock_utc_ms(&filler->clock.clock) % HOUR_MS);
         run_one(filler, &(struct command){.kind = COMMAND_TIME_PASSED});
     }
 }
@@ -459,6 +460,16 @@ static bool read_size(int argument_count, char **arguments, struct fill_size *ou
     return out_size->jobs && out_size->machines && out_size->days <= DAYS_MAX;
 }
 
+/* Days go up to the slot that runs now, whatever the time of day; else the last thing happens about
+ * an hour ago. */
+static int64_t first_ms(const struct fill_size *size, int64_t now_ms)
+{
+    const int64_t slot_ms = (int64_t)SLOT_HOURS * HOUR_MS;
+    if (size->days)
+        return now_ms - now_ms % slot_ms - (int64_t)(size->days * SLOTS_A_DAY) * slot_ms;
+    return now_ms - HOUR_MS - (int64_t)(size->jobs / WAVE + 1) * JOB_MS;
+}
+
 int main(int argument_count, char **arguments)
 {
     struct error error = {0};
@@ -471,12 +482,8 @@ int main(int argument_count, char **arguments)
     snprintf(path, sizeof(path), "%.4000s/market.db", arguments[1]);
     AUTO(arena) struct arena *arena = arena_new(0);
     struct filler filler = {.mutex = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-    /* The last thing happens about an hour ago. */
-    const int64_t slot_ms = (int64_t)SLOT_HOURS * HOUR_MS + TICK_MS;
-    const int64_t span_ms = HOUR_MS + (size.days ? (int64_t)(size.days * SLOTS_A_DAY) * slot_ms
-                                                 : (int64_t)(size.jobs / WAVE + 1) * JOB_MS);
     filler.max_run_ms = (size.days ? SLOT_HOURS : 1) * (int64_t)HOUR_MS;
-    virtual_clock_init(&filler.clock, clock_utc_ms(&clock_system) - span_ms);
+    virtual_clock_init(&filler.clock, first_ms(&size, clock_utc_ms(&clock_system)));
     read_spec(&filler, arena);
     must(engine_open(&(struct engine_options){.store = {.location = path, .schema = &tables_schema},
                                               .clock = &filler.clock.clock,

@@ -57,9 +57,10 @@ static int count_event(void *context, const struct core *core, const struct even
     report->event_count++;
     if (event->kind == EVENT_ENTRY_POSTED) {
         report->entry_count++;
-        if (event->entry_posted.kind == LEDGER_ENTRY_GRANT)
+        const enum ledger_entry_kind kind = event->entry_posted.kind;
+        if (kind == LEDGER_ENTRY_GRANT || kind == LEDGER_ENTRY_FUND)
             report->minted_microcredits += event->entry_posted.amount_micro;
-        if (event->entry_posted.kind == LEDGER_ENTRY_RECLAIM)
+        if (kind == LEDGER_ENTRY_RECLAIM || kind == LEDGER_ENTRY_COST)
             report->minted_microcredits -= event->entry_posted.amount_micro;
     }
     /* Applying the event has computed them from what the events before it add up to. */

@@ -18,8 +18,6 @@
 
 void dispatch_lease_free(struct hub_lease *lease)
 {
-    if (lease->start.data)
-        sodium_memzero(lease->start.data, lease->start.capacity); /* keys and secrets */
     buffer_done(&lease->start);
     buffer_done(&lease->renewal);
     free(lease);

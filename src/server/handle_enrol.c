@@ -1,5 +1,6 @@
 /* Machines: enrolling them by a one-time code. */
 #include "server/call.h"
+#include "server/cloud.h"
 #include "server/handlers.h"
 #include "server/offer_body.h"
 #include "server/probe_body.h"
@@ -182,6 +183,8 @@ static void machine_enrolled(struct call *call, struct http_request *request)
         call_free(call);
         return;
     }
+    if (call->context) /* an instance that the market started */
+        cloud_enrolled(server->cloud, *(const uint64_t *)call->context, call->request.subject);
     const uint64_t generation = (uint64_t)row[MACHINES_GENERATION].integer;
     uint8_t key[KEYS_SECRET_SIZE];
     char hex[2 * KEYS_SECRET_SIZE + 1];
@@ -218,5 +221,9 @@ void handle_machine_enrol(struct http_request *request, void *context)
     enrol->name = body->name;
     enrol->probe = body->probe;
     enrol->offer = body->offer.terms;
+    uint64_t *member = arena_alloc(call->arena, sizeof(*member));
+    *member =
+        cloud_take_code(call->server->cloud, call->arena, body->code, &body->probe, &enrol->offer);
+    call->context = *member ? member : NULL;
     call_start_take(TAKE(call), machine_enrolled);
 }

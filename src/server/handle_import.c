@@ -20,6 +20,7 @@
 struct import_body {
     struct text files, name, url, sha256, peer;
     struct text secrets, train; /* JSON */
+    bool mount;
 };
 static const struct json_field import_fields[] = {
     {"files", JSON_TEXT, offsetof(struct import_body, files)},
@@ -28,7 +29,8 @@ static const struct json_field import_fields[] = {
     {"sha256", JSON_TEXT, offsetof(struct import_body, sha256)},
     {"peer", JSON_TEXT, offsetof(struct import_body, peer), .size_max = 256},
     {"secrets", JSON_ANY, offsetof(struct import_body, secrets)},
-    {"train", JSON_ANY, offsetof(struct import_body, train), .is_required = true},
+    {"train", JSON_ANY, offsetof(struct import_body, train)},
+    {"mount", JSON_BOOL, offsetof(struct import_body, mount)},
 };
 static const struct json_schema import_schema =
     JSON_SCHEMA("import", import_fields, struct import_body);
@@ -42,6 +44,8 @@ static int write_spec(struct arena *arena, const struct import_body *body, struc
     struct json_writer writer;
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    if (!train.size)
+        return error_set(error, ERROR_INVALID, "import.train: is missing");
     if (train.size < 2 || train.data[0] != '{')
         return error_set(error, ERROR_INVALID, "import.train: must be an object");
     const struct text fields = text_trim((struct text){train.data + 1, train.size - 2});
@@ -190,11 +194,30 @@ static int read_files(const struct import_body *body, struct import_wish *wish, 
     return 0;
 }
 
+/* It becomes what it is: nothing is told of how to read it. */
+static int check_mount(const struct import_body *body, struct error *error)
+{
+    if (!body->url.size)
+        return error_set(error, ERROR_INVALID,
+                         "import.mount: goes with url; what you have is sent packed "
+                         "(application/x-souk-mount)");
+    if (body->train.size || body->peer.size)
+        return error_set(error, ERROR_INVALID, "import.%s: goes without mount",
+                         body->train.size ? "train" : "peer");
+    return 0;
+}
+
 static int read_wish(struct call *call, struct import_body *body, struct import_wish *out_wish,
                      struct error *error)
 {
     *out_wish = (struct import_wish){
-        .account = call->caller.account, .is_peer = body->peer.size > 0, .has_key = call->has_key};
+        .account = call->caller.account,
+        .is_mount = body->mount,
+        .is_peer = body->peer.size > 0,
+        .has_key = call->has_key,
+    };
+    if (body->mount && check_mount(body, error) < 0)
+        return -1;
     memcpy(out_wish->key_hash, call->key_hash, sizeof(out_wish->key_hash));
     memcpy(out_wish->request_hash, call->request_hash, sizeof(out_wish->request_hash));
     if ((body->url.size ? read_fetch(call->server, call->arena, body, out_wish, error)
@@ -203,7 +226,10 @@ static int read_wish(struct call *call, struct import_body *body, struct import_
     out_wish->name = body->name;
     if (import_name_check(body->name, error) < 0)
         return -1;
-    return write_spec(call->arena, body, out_wish, error);
+    if (!body->mount)
+        return write_spec(call->arena, body, out_wish, error);
+    out_wish->spec = TEXT("{}");
+    return 0;
 }
 
 static void send_order(struct http_request *request, struct import_order *order, int status)

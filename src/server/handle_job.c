@@ -4,6 +4,7 @@
 #include "blob/manifest.h"
 #include "server/answers.h"
 #include "server/call.h"
+#include "server/cloud.h"
 #include "server/datasets.h"
 #include "server/handlers.h"
 #include "server/holdings.h"
@@ -294,7 +295,8 @@ static void job_created(struct call *call, struct http_request *request)
 static int prepare_submission(struct call *call, struct job_spec *spec, struct job_request *out_job,
                               struct error *error)
 {
-    if (handle_job_request(call, spec, out_job, error) < 0 ||
+    if (cloud_check_job(call->server->cloud, spec, error) < 0 ||
+        handle_job_request(call, spec, out_job, error) < 0 ||
         check_inputs(call->server, call->arena, call->caller.account, spec, error) < 0 ||
         secrets_seal(call, spec, error) < 0)
         return -1;

@@ -66,6 +66,7 @@ static void send_health(struct call *call, struct http_request *request)
     json_field_i64(writer, "weekly_spend_microcredits", health->weekly_spend_micro);
     json_field_i64(writer, "weeks_of_spend_milli", health->weeks_of_spend_milli);
     json_field_i64(writer, "price_index_milli", health->price_index_milli);
+    json_field_i64(writer, "waiting_machines", health->waiting_machines);
     json_key(writer, "resources");
     json_array_begin(writer);
     for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++)

@@ -7,6 +7,7 @@
 #include "server/handlers.h"
 #include "server/hub.h"
 #include "server/job_request.h"
+#include "server/job_software.h"
 #include "server/view.h"
 
 int handle_job_request(struct call *call, const struct job_spec *spec,
@@ -32,11 +33,11 @@ struct quote_look {
     struct core_quote quote;
     int64_t available_micro;
     struct match_explanation why; /* when it cannot start now; the same for the next */
-    struct text reason;
+    struct text reason, warning;
     bool is_measuring;
+    const struct job_spec *spec;
 
     /* Of a job file that is checked. */
-    const struct job_spec *spec;
     int64_t now_ms, offset_ms, running;
     struct slot_cost slots[1 + CORE_PRICE_FORECASTS]; /* from the running one on */
     struct text refusal;                              /* of the market itself; empty: none */
@@ -64,6 +65,7 @@ static int look_at_quote(struct engine_request *request, const struct core *core
     look->available_micro = balance ? ledger_available_micro(balance) : 0;
     if (core_quote(core, &look->request, &look->quote, error) < 0)
         return -1;
+    look->warning = job_software_warning(call->arena, core, look->spec, &look->request);
     if (look->quote.result == MATCH_PLACED)
         return 0;
     struct buffer words AUTO_BUFFER;
@@ -92,6 +94,7 @@ static void write_quote(struct json_writer *writer, const struct call *call,
     json_field_i64(writer, "wish_hourly_microcredits", quote->wish.hourly_micro);
     json_field_bool(writer, "can_start", can_start);
     json_field_text(writer, "reason", look->reason);
+    json_field_text(writer, "warning", look->warning);
     json_field_bool(writer, "is_lacking", look->why.is_lacking);
     json_field_bool(writer, "is_measuring", look->is_measuring);
     json_field_string(writer, "nearest", look->why.nearest);
@@ -123,10 +126,11 @@ void handle_quote_create(struct http_request *request, void *context)
     AUTO(call) struct call *call = call_new(context, request);
     struct quote_look *look = arena_alloc(call->arena, sizeof(*look));
     call->context = look;
-    struct job_spec spec = {0};
+    struct job_spec *spec = arena_alloc(call->arena, sizeof(*spec));
     struct error error;
-    if (job_spec_read(call->arena, http_request_body(request), &spec, &error) < 0 ||
-        handle_job_request(call, &spec, &look->request, &error) < 0) {
+    look->spec = spec;
+    if (job_spec_read(call->arena, http_request_body(request), spec, &error) < 0 ||
+        handle_job_request(call, spec, &look->request, &error) < 0) {
         http_reply_error(request, &error);
         return;
     }
@@ -142,12 +146,7 @@ enum { MISTAKES_SIZE_MAX = 256 << 10, YAML_SIZE_MAX = 4 * JOB_SPEC_SIZE_MAX };
 static void write_mistake(struct json_writer *writer, struct text line)
 {
     const struct job_mistake mistake = job_mistake_read(line, FILE_NAME);
-    json_object_begin(writer);
-    json_field_u64(writer, "line", mistake.line);
-    json_field_u64(writer, "column", mistake.column);
-    json_field_text(writer, "field", mistake.field);
-    json_field_text(writer, "text", mistake.text);
-    json_object_end(writer);
+    job_mistake_write(writer, &mistake);
 }
 
 static void write_nothing_more(struct json_writer *writer)

@@ -5,6 +5,7 @@
 #include "server/handle_job.h"
 #include "server/handlers.h"
 #include "server/holdings.h"
+#include "server/job_software.h"
 #include "server/query.h"
 #include "server/view.h"
 
@@ -239,7 +240,7 @@ enum { EXPLAIN_SIZE_MAX = 64 << 10 };
 struct explain_look {
     uint64_t job;
     const char *state;
-    struct text reason, text;
+    struct text reason, text, warning;
     bool is_waiting;
     struct match_explanation why;
 };
@@ -261,6 +262,11 @@ static int look_at_job(struct engine_request *request, const struct core *core,
     look->state = job_state_name(job->state);
     look->reason = arena_copy_text(call->arena, text_of(job->reason));
     look->text = arena_copy_text(call->arena, buffer_text(&text));
+    struct job_spec spec;
+    if (look->is_waiting && job_spec_read(call->arena, job->request.spec, &spec, error) < 0)
+        return error_wrap(error, "job %" PRIu64, look->job);
+    if (look->is_waiting)
+        look->warning = job_software_warning(call->arena, core, &spec, &job->request);
     return 0;
 }
 
@@ -296,6 +302,7 @@ static void send_explanation(struct call *call, struct http_request *request)
         json_field_i64(&answer.writer, "expected_start_ms",
                        call_still_to_come_ms(call, look->why.expected_start_ms));
         json_field_bool(&answer.writer, "is_lacking", look->why.is_lacking);
+        json_field_text(&answer.writer, "warning", look->warning);
     }
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 200);

@@ -40,6 +40,13 @@ http_handler handle_account_grant;
 http_handler handle_audit_get;
 http_handler handle_audit_create;
 
+/* handle_cloud.c */
+http_handler handle_cloud_get;
+http_handler handle_cloud_order;
+http_handler handle_cloud_stop;
+http_handler handle_cloud_stop_all;
+http_handler handle_cloud_sweep;
+
 /* handle_credit.c */
 http_handler handle_entries;
 http_handler handle_transfer_create;
@@ -116,6 +123,16 @@ http_handler handle_job_artifacts;
 http_handler handle_job_artifact;
 http_handler handle_job_bill;
 http_handler handle_job_explain;
+
+/* handle_profile.c */
+http_handler handle_job_profile;
+http_handler handle_prediction_put;
+http_handler handle_profiles_get;
+http_handler handle_profiles_put;
+http_handler handle_profiles_delete;
+
+/* handle_recommend.c */
+http_handler handle_recommendation_create;
 
 /* handle_job_file.c */
 http_handler handle_job_file;

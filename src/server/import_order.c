@@ -265,18 +265,16 @@ static void read_it(struct import_order *order)
 {
     const struct imports *imports = order->imports;
     struct error error;
-    const char *argv[] = {
-        arena_format(order->arena, "%s/state-%zu", imports->folder, order->slot),
-        order->folder,
-        "read",
-        arena_copy_string(order->arena, order->wish.name),
-        order->is_folder ? "folder" : "file",
-        arena_format(order->arena, "%" PRIu64, imports_size_max(imports)),
-        NULL,
+    const char *state = arena_format(order->arena, "%s/state-%zu", imports->folder, order->slot);
+    const char *name = arena_copy_string(order->arena, order->wish.name);
+    const char *most = arena_format(order->arena, "%" PRIu64, imports_size_max(imports));
+    const char *reading[] = {
+        state, order->folder, "read", name, order->is_folder ? "folder" : "file", most, NULL,
     };
+    const char *packing[] = {state, order->folder, "mount", name, most, NULL};
     const struct import_run_options options = {
         .command = "import-run",
-        .argv = argv,
+        .argv = order->wish.is_mount ? packing : reading,
         .on_done = has_read,
         .context = order,
     };
@@ -286,8 +284,12 @@ static void read_it(struct import_order *order)
 
 static int look_at_product(struct import_order *order, struct error *error)
 {
-    return import_product_read(&order->product, path_in(order, "work/out"), order->wish.is_peer,
-                               IMPORT_DISK_TIMES * imports_size_max(order->imports), error);
+    const char *folder = path_in(order, "work/out");
+    const uint64_t bytes_max = IMPORT_DISK_TIMES * imports_size_max(order->imports);
+    return order->wish.is_mount
+               ? import_product_read_mount(&order->product, folder, bytes_max, error)
+               : import_product_read(&order->product, folder, order->wish.is_peer, bytes_max,
+                                     error);
 }
 
 static int keep_product(struct import_order *order, struct error *error)
@@ -416,15 +418,30 @@ static void write_train(struct json_writer *writer, const struct job_train *trai
     json_object_end(writer);
 }
 
-static void write_product(struct json_writer *writer, const struct import_product *product)
+static void write_inputs(struct json_writer *writer, const struct import_product *product)
 {
-    json_field_u64(writer, "records", product->inputs[DATASET_TRAIN_IMAGES].records);
-    json_field_u64(writer, "test_records", product->inputs[DATASET_TEST_IMAGES].records);
     json_key(writer, "inputs");
     json_array_begin(writer);
     for (size_t i = product->input_first; i < JOB_PARTS_MAX; i++)
         write_input(writer, &product->inputs[i]);
     json_array_end(writer);
+}
+
+static void write_mount(struct json_writer *writer, const struct import_product *product)
+{
+    write_inputs(writer, product);
+    json_key(writer, "mount");
+    json_object_begin(writer);
+    json_field_u64(writer, "files", product->mount_files);
+    json_field_u64(writer, "parts", product->mount_parts);
+    json_object_end(writer);
+}
+
+static void write_product(struct json_writer *writer, const struct import_product *product)
+{
+    json_field_u64(writer, "records", product->inputs[DATASET_TRAIN_IMAGES].records);
+    json_field_u64(writer, "test_records", product->inputs[DATASET_TEST_IMAGES].records);
+    write_inputs(writer, product);
     json_key(writer, "train");
     write_train(writer, &product->train);
     json_key(writer, "classes");
@@ -445,6 +462,6 @@ void import_order_write(struct import_order *order, struct json_writer *writer)
     if (order->state == IMPORT_FAILED)
         json_field_string(writer, "problem", order->problem.message);
     if (order->state == IMPORT_READY)
-        write_product(writer, &order->product);
+        (order->product.is_mount ? write_mount : write_product)(writer, &order->product);
     json_object_end(writer);
 }

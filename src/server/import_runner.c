@@ -205,6 +205,25 @@ static int set_up_read(struct runner *runner, int argc, char **argv)
     return 0;
 }
 
+static int set_up_mount(struct runner *runner, int argc, char **argv)
+{
+    struct error error;
+    uint64_t bytes_max;
+    if (argc != FIRST_ARG + 3 ||
+        text_parse_u64(text_of(argv[FIRST_ARG + 2]), &bytes_max, &error) < 0)
+        return -1;
+    runner->disk_bytes = (int64_t)(IMPORT_DISK_TIMES * bytes_max);
+    runner->cpu_ms = IMPORT_CPU_MS;
+    runner->wall_ms = IMPORT_WALL_MS;
+    const char **inside = arena_alloc(runner->arena, 4 * sizeof(*inside));
+    inside[0] = "/souk";
+    inside[1] = "import-mount";
+    inside[2] = argv[FIRST_ARG + 1];
+    inside[3] = NULL;
+    runner->argv = inside;
+    return 0;
+}
+
 static int set_up_look(struct runner *runner, int argc, char **argv)
 {
     if (argc != FIRST_ARG + 3)
@@ -233,6 +252,18 @@ static int stay_with(const char *parent)
                : 0;
 }
 
+static int set_up(struct runner *runner, int argc, char **argv)
+{
+    static const struct {
+        const char *verb;
+        int (*set_up)(struct runner *runner, int argc, char **argv);
+    } verbs[] = {{"read", set_up_read}, {"mount", set_up_mount}, {"look", set_up_look}};
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+        if (!strcmp(argv[FIRST_ARG], verbs[i].verb))
+            return verbs[i].set_up(runner, argc, argv);
+    return -1;
+}
+
 int import_runner_main(int argc, char **argv)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -242,8 +273,7 @@ int import_runner_main(int argc, char **argv)
     runner.state = argv[2];
     runner.data = arena_format(arena, "%s/data", argv[3]);
     runner.work = arena_format(arena, "%s/work", argv[3]);
-    if ((!strcmp(argv[FIRST_ARG], "look") ? set_up_look(&runner, argc, argv)
-                                          : set_up_read(&runner, argc, argv)) < 0)
+    if (set_up(&runner, argc, argv) < 0)
         return misused();
     struct error error;
     setpriority(PRIO_PROCESS, 0, PRIORITY); /* it may fail: the market goes first */

@@ -5,12 +5,13 @@
  * memory, CPU time and disk, which it watches.
  *
  *     souk import-run PARENT STATE FOLDER read NAME file|folder BYTES_MAX
+ *     souk import-run PARENT STATE FOLDER mount NAME BYTES_MAX
  *     souk import-run PARENT STATE FOLDER look NAME whole|start
  *
  * PARENT is the market's process. STATE keeps notes of sandboxes and is used by one runner at a
- * time; what a killed one left there is ended first. FOLDER has data/NAME, and for reading work/.
- * What went wrong is one sentence on standard output; of a look that went well there is what the
- * reader says (train/look.h).
+ * time; what a killed one left there is ended first. FOLDER has data/NAME, and but for a look
+ * work/. What went wrong is one sentence on standard output; of a look that went well there is what
+ * the reader says (train/look.h).
  */
 #pragma once
 

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/scope.h"
 #include "blob/pack.h"
+#include "runtime/mount_pack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -158,17 +159,23 @@ static int count_classes(struct import_product *product, struct error *error)
     return 0;
 }
 
+static int open_product(struct import_product *product, const char *folder, size_t input_first,
+                        struct error *error)
+{
+    *product = (struct import_product){.arena = arena_new(0), .input_first = input_first};
+    product->files = arena_alloc(product->arena, JOB_PARTS_MAX * sizeof(*product->files));
+    memset(product->files, 0, JOB_PARTS_MAX * sizeof(*product->files));
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? error_set_errno(error, errno, "open what was read") : fd;
+}
+
 int import_product_read(struct import_product *product, const char *folder, bool is_peer,
                         uint64_t bytes_max, struct error *error)
 {
     struct import_file job = {0};
-    *product = (struct import_product){.arena = arena_new(0),
-                                       .input_first = is_peer ? DATASET_TEST_IMAGES : 0};
-    product->files = arena_alloc(product->arena, JOB_PARTS_MAX * sizeof(*product->files));
-    memset(product->files, 0, JOB_PARTS_MAX * sizeof(*product->files));
-    AUTO_FD int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    AUTO_FD int folder_fd = open_product(product, folder, is_peer ? DATASET_TEST_IMAGES : 0, error);
     if (folder_fd < 0)
-        return error_set_errno(error, errno, "open what was read");
+        return -1;
     for (size_t i = product->input_first; i < JOB_PARTS_MAX; i++) {
         const char *name =
             i < DATASET_PART_COUNT ? dataset_part_name((enum dataset_part)i) : JOB_PART_COLUMNS;
@@ -182,6 +189,50 @@ int import_product_read(struct import_product *product, const char *folder, bool
     if (result < 0 || describe_all(product, error) < 0)
         return -1;
     return count_classes(product, error);
+}
+
+/* Its index is all there, and just the bytes that it tells of. */
+static int check_mount(struct import_product *product, struct text bytes, struct error *error)
+{
+    struct mount_index index;
+    uint64_t size;
+    const size_t header = bytes.size < MOUNT_HEADER_SIZE ? bytes.size : MOUNT_HEADER_SIZE;
+    if (mount_header_read((const uint8_t *)bytes.data, header, &size, error) < 0)
+        return -1;
+    if (size > MOUNT_INDEX_SIZE_MAX || size > bytes.size - MOUNT_HEADER_SIZE)
+        return error_set(error, ERROR_CORRUPT, "its index is cut off");
+    const struct text table = {bytes.data + MOUNT_HEADER_SIZE, (size_t)size};
+    if (mount_index_decode(product->arena, table, &index, error) < 0)
+        return -1;
+    if (mount_index_bytes(&index) != bytes.size - MOUNT_HEADER_SIZE - size)
+        return error_set(error, ERROR_CORRUPT, "its files have another size than its index says");
+    product->mount_files = index.file_count;
+    product->mount_parts = mount_index_part_count(&index);
+    return 0;
+}
+
+int import_product_read_mount(struct import_product *product, const char *folder,
+                              uint64_t bytes_max, struct error *error)
+{
+    const size_t last = JOB_PARTS_MAX - 1;
+    AUTO_FD int folder_fd = open_product(product, folder, last, error);
+    if (folder_fd < 0)
+        return -1;
+    struct import_file *file = &product->files[last];
+    if (map_file(folder_fd, JOB_PART_MOUNT, &bytes_max, file, error) < 0)
+        return -1;
+    if (check_mount(product, file->bytes, error) < 0)
+        return error_wrap(error, "what was packed");
+    product->is_mount = true;
+    product->chunks = arena_alloc(product->arena, (pack_chunk_count(file->bytes.size) + 1) *
+                                                      sizeof(*product->chunks));
+    const struct job_part part = {.name = JOB_PART_MOUNT,
+                                  .media_type = MOUNT_MEDIA_TYPE,
+                                  .split = JOB_SPLIT_MOUNT,
+                                  .header_bytes = MOUNT_HEADER_SIZE,
+                                  .record_bytes = 1,
+                                  .bytes = file->bytes};
+    return describe_part(product, &part, file, &product->inputs[last], error);
 }
 
 static int keep_file(const struct import_file *file, struct blob_store *blobs,

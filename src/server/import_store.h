@@ -33,8 +33,11 @@ struct import_product {
     struct job_train train; /* with the shape */
     struct import_classes classes;
     struct job_input inputs[JOB_PARTS_MAX];
-    size_t input_first; /* of data at lenders the test is the first: those before are empty */
-    struct holdings_chunk *chunks; /* with the manifests */
+    size_t input_first; /* of data at lenders the test is the first: those before are empty; of a
+                         * mount the last */
+    bool is_mount;      /* without train and classes */
+    uint64_t mount_files, mount_parts; /* how many ranks can share it */
+    struct holdings_chunk *chunks;     /* with the manifests */
     size_t chunk_count;
     struct import_file *files;
 };
@@ -43,6 +46,9 @@ struct import_product {
  * is stored yet. On failure too the caller calls import_product_done. */
 MUST_CHECK int import_product_read(struct import_product *product, const char *folder, bool is_peer,
                                    uint64_t bytes_max, struct error *error);
+/* Likewise of a mount. */
+MUST_CHECK int import_product_read_mount(struct import_product *product, const char *folder,
+                                         uint64_t bytes_max, struct error *error);
 /* Puts it into the store. */
 MUST_CHECK int import_product_keep(const struct import_product *product, struct blob_store *blobs,
                                    const struct import_progress *progress, struct error *error);

@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "blob/pack.h"
+#include "runtime/mount_index.h"
 #include "sandbox/folder.h"
 #include "server/import_store.h"
 #include "testing/testing.h"
@@ -158,6 +159,49 @@ TEST(links_pipes_and_folders_are_no_files)
     ASSERT_FAILS(read_product(&scene, BYTES_MAX), ERROR_CORRUPT);
 }
 
+/* The mount of one file of 4 bytes in two lines, with `more` or less behind it. */
+static int read_mount(struct scene *scene, struct text more, size_t cut)
+{
+    struct mount_file file = {TEXT("rows"), 4, false};
+    uint64_t cuts[] = {0, 2};
+    const struct mount_index index = {
+        .is_single = true, .files = &file, .file_count = 1, .cuts = cuts, .cut_count = 2};
+    struct buffer table AUTO_BUFFER, all AUTO_BUFFER;
+    uint8_t header[MOUNT_HEADER_SIZE];
+    buffer_init(&table, MOUNT_INDEX_SIZE_MAX);
+    buffer_init(&all, MOUNT_INDEX_SIZE_MAX);
+    ASSERT_OK(mount_index_encode(&index, &table, &error));
+    mount_header_write(table.size, header);
+    buffer_append(&all, header, sizeof(header));
+    buffer_append(&all, table.data, table.size);
+    buffer_append(&all, more.data, more.size);
+    put(scene, "mount", (struct text){buffer_text(&all).data, all.size - cut});
+    import_product_done(&scene->product);
+    return import_product_read_mount(&scene->product, scene->folder, BYTES_MAX, &error);
+}
+
+TEST(a_mount_becomes_one_input_and_a_false_one_none)
+{
+    AUTO_SCENE struct scene scene;
+    scene_init(&scene);
+    ASSERT_OK(read_mount(&scene, TEXT("a\nb\n"), 0));
+    const struct import_product *product = &scene.product;
+    const struct job_input *input = &product->inputs[product->input_first];
+    assert_true(product->is_mount && product->input_first == JOB_PARTS_MAX - 1);
+    assert_int_equal(product->mount_files, 1);
+    assert_int_equal(product->mount_parts, 2);
+    assert_int_equal(input->split, JOB_SPLIT_MOUNT);
+    assert_int_equal(product->chunk_count, 2); /* with the manifest */
+    ASSERT_OK(import_product_keep(product, scene.blobs, &scene.progress, &error));
+    ASSERT_FAILS(read_mount(&scene, TEXT("a\nb"), 0), ERROR_CORRUPT);
+    ASSERT_FAILS(read_mount(&scene, TEXT("a\nb\nc"), 0), ERROR_CORRUPT);
+    ASSERT_FAILS(read_mount(&scene, TEXT("a\nb\n"), 12), ERROR_CORRUPT);
+    put(&scene, "mount", TEXT("short"));
+    import_product_done(&scene.product);
+    ASSERT_FAILS(import_product_read_mount(&scene.product, scene.folder, BYTES_MAX, &error),
+                 ERROR_CORRUPT);
+}
+
 TEST(what_was_sent_is_laid_out_unless_it_is_stopped)
 {
     AUTO_SCENE struct scene scene;
@@ -188,6 +232,7 @@ int main(void)
         cmocka_unit_test(of_data_at_lenders_only_the_test_is_taken),
         cmocka_unit_test(what_a_reader_should_not_have_left_is_refused),
         cmocka_unit_test(links_pipes_and_folders_are_no_files),
+        cmocka_unit_test(a_mount_becomes_one_input_and_a_false_one_none),
         cmocka_unit_test(what_was_sent_is_laid_out_unless_it_is_stopped),
     };
     return sodium_init() < 0 ? 1 : cmocka_run_group_tests_name("import_store", tests, NULL, NULL);

@@ -47,10 +47,11 @@ uint64_t imports_size_max(const struct imports *imports);
 struct import_wish {
     uint64_t account;
     struct text name;          /* of the file, without a folder: import_name_check */
-    struct text spec;          /* JSON of the job to be, without its inputs */
+    struct text spec;          /* JSON of the job to be, without its inputs; of a mount "{}" */
     struct blob_hash manifest; /* of what was sent; unless: */
     struct text fetch;         /* JSON of import_fetch.h: what to fetch instead; has secrets */
     bool is_folder_fetched;    /* it is all below the address */
+    bool is_mount;             /* it becomes one of a job's file_mounts, as it is */
     bool is_peer;              /* it tests what is learnt from data that lie at lenders */
     /* The same key and request again is the same import. */
     bool has_key;

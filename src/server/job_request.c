@@ -75,15 +75,15 @@ static int find_install(struct text name, enum offer_install *out, struct error 
     return error_set(error, ERROR_INVALID, "resources.install: is none that exists");
 }
 
-/* Machines that offer the data have a label that says so. */
-static int wish_data(const struct job_spec *spec, struct job_wishes *out, struct error *error)
+/* Machines that offer the data, or are a cloud's, have a label that says so. */
+static int wish_label(const char *prefix, struct text label, struct job_wishes *out,
+                      struct error *error)
 {
-    const struct text label = job_train_peer(&spec->train);
     const size_t size = strlen(out->labels);
-    if (!label.size || job_spec_is_command(spec))
+    if (!label.size)
         return 0;
-    const int added = snprintf(out->labels + size, sizeof(out->labels) - size,
-                               "%s" JOB_PEER_PREFIX TEXT_FORMAT, size ? "," : "", TEXT_ARGS(label));
+    const int added = snprintf(out->labels + size, sizeof(out->labels) - size, "%s%s" TEXT_FORMAT,
+                               size ? "," : "", prefix, TEXT_ARGS(label));
     if (added < 0 || (size_t)added >= sizeof(out->labels) - size)
         return error_set(error, ERROR_INVALID, "resources.labels: too many with that of the data");
     return 0;
@@ -103,7 +103,10 @@ static int read_wishes(const struct job_spec *spec, struct job_wishes *out, stru
         return -1;
     if (text_copy(resources->labels, out->labels, sizeof(out->labels), error) < 0)
         return -1;
-    return wish_data(spec, out, error);
+    if (!job_spec_is_command(spec) &&
+        wish_label(JOB_PEER_PREFIX, job_train_peer(&spec->train), out, error) < 0)
+        return -1;
+    return wish_label(JOB_REQUEST_INFRA_PREFIX, resources->infra, out, error);
 }
 
 int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t account,

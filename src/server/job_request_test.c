@@ -110,6 +110,33 @@ TEST(a_start_in_the_past_is_refused_by_name)
     assert_int_equal(request.num_nodes, 5);
 }
 
+TEST(a_job_for_a_cloud_asks_for_its_machines)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    struct job_request request = {0};
+    const struct text json = TEXT(
+        "{\"name\":\"j\",\"resources\":{\"labels\":\"avx2\",\"infra\":\"aws\",\"instance_type\":"
+        "\"m5.large\",\"use_spot\":true},\"market\":{\"max_total_cost\":2},\"train\":{\"model\":"
+        "\"mlp\",\"data\":\"mnist\"}}");
+    ASSERT_OK(job_spec_read(arena, json, &spec, &error));
+    assert_true(spec.resources.use_spot);
+    ASSERT_OK(job_request_of_spec(&spec, json, 7, 0, &request, &error));
+    assert_string_equal(request.wishes.labels, "avx2,infra-aws");
+    static const char *const wrong[] = {
+        "\"infra\":\"aws\"", "\"infra\":\"aws\",\"instance_type\":\"m5.large\"",
+        "\"instance_type\":\"m5.large\"", "\"use_spot\":true", "\"infra\":\"mars\""};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        const char *other = arena_format(arena,
+                                         "{\"name\":\"j\",\"resources\":{%s},\"train\":{\"model\":"
+                                         "\"mlp\",\"data\":\"mnist\"}}",
+                                         wrong[i]);
+        ASSERT_FAILS(job_spec_read(arena, text_of(other), &spec, &error), ERROR_INVALID);
+        assert_non_null(strstr(error.message, "infra"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +144,7 @@ int main(void)
         cmocka_unit_test(a_large_model_has_a_parameter_server_with_more_memory),
         cmocka_unit_test(what_is_not_said_wishes_nothing),
         cmocka_unit_test(a_start_in_the_past_is_refused_by_name),
+        cmocka_unit_test(a_job_for_a_cloud_asks_for_its_machines),
     };
     return cmocka_run_group_tests_name("job_request", tests, NULL, NULL);
 }

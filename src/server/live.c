@@ -56,6 +56,11 @@ const struct live_job *live_find(struct live *live, uint64_t job, enum live_part
     return live->shown ? &live->shown->job : NULL;
 }
 
+bool live_is_there(const struct live *live, uint64_t job)
+{
+    return map_get(&live->jobs, job) != NULL;
+}
+
 const struct live_worker *live_find_worker(const struct live_job *job, uint64_t lease)
 {
     const struct live_worker *workers = job->workers.items;
@@ -189,11 +194,17 @@ static void send_metric(struct live *live, const struct live_source *source,
 }
 
 #define TIMES_MS_MAX 1e12
+#define BYTES_MAX    (UINT64_C(1) << 60)
 
 /* Who reports may say anything. */
 static double bounded_ms(double ms)
 {
     return ms > 0 ? fmin(ms, TIMES_MS_MAX) : 0;
+}
+
+static uint64_t bounded_bytes(uint64_t bytes)
+{
+    return bytes < BYTES_MAX ? bytes : BYTES_MAX;
 }
 
 static void take_worker_report(struct live_entry *entry, struct live_worker *worker,
@@ -204,6 +215,8 @@ static void take_worker_report(struct live_entry *entry, struct live_worker *wor
     worker->transfer_ms = bounded_ms(report->transfer_ms);
     worker->wait_ms = bounded_ms(report->wait_ms);
     worker->first_step_ms = report->first_step_ms;
+    worker->sent_bytes = bounded_bytes(report->sent_bytes);
+    worker->received_bytes = bounded_bytes(report->received_bytes);
     worker->steps = report->steps;
     worker->samples = report->samples;
     worker->commits = report->commits;
@@ -382,6 +395,28 @@ void live_save(struct live *live)
             live_entry_free(entry);
         }
     }
+}
+
+void live_forget_ended(struct live *live, uint64_t account)
+{
+    for (size_t i = live->jobs.count; i-- > 0;) {
+        struct live_entry *entry = live->jobs.entries[i].value;
+        if (!entry->is_final || entry->job.account != account)
+            continue;
+        if (entry->is_changed)
+            live_entry_save(live, entry);
+        map_remove(&live->jobs, entry->job.job);
+        live_entry_free(entry);
+    }
+}
+
+void live_lease_ended(struct live *live, uint64_t job)
+{
+    struct live_entry *entry = map_get(&live->jobs, job);
+    if (!entry)
+        return;
+    entry->profiled_ms = 0;
+    entry->is_changed = true;
 }
 
 void live_finish(struct live *live, uint64_t job)

@@ -45,6 +45,7 @@ struct live_worker {
     double share;
     int64_t first_step_ms;                   /* of this process; 0: none yet */
     double compute_ms, transfer_ms, wait_ms; /* what its time went into: child_message.h */
+    uint64_t sent_bytes, received_bytes;     /* to and from the parameter servers */
     char codec[REPORT_CODEC_SIZE];           /* its vectors travel by; empty: not known */
     uint64_t clipped, refused;               /* of its pushes: too long; refused as garbage */
     /* As its machine metered it, over the ticks that came. */
@@ -93,6 +94,8 @@ void live_free(struct live *live); /* NULL is fine */
  * the parts asked for are there. */
 enum live_part { LIVE_FIGURES, LIVE_WORKERS, LIVE_CURVE /* each with those before it */ };
 const struct live_job *live_find(struct live *live, uint64_t job, enum live_part part);
+/* It runs, or ended a moment ago: its figures are those in memory. */
+bool live_is_there(const struct live *live, uint64_t job);
 const struct live_worker *live_find_worker(const struct live_job *job, uint64_t lease);
 
 /* The answer of GET .../metrics; `live_job` may be NULL. */
@@ -130,6 +133,8 @@ void live_heartbeat(struct live *live, const struct live_heartbeat *heartbeat);
 /* A part of a lease's log was added. */
 void live_log(struct live *live, const struct live_source *source, uint64_t offset,
               struct text bytes);
+/* Those of the account's jobs that have ended are as the tables have them from now on. */
+void live_forget_ended(struct live *live, uint64_t account);
 /* Writes what is new to the table. */
 void live_save(struct live *live);
 

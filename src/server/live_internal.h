@@ -14,6 +14,7 @@ struct live_entry {
     uint64_t evaluations; /* the parameter server's, at the last point */
     bool is_changed;      /* since it was saved */
     bool is_final;        /* the job has ended: forgotten after it is saved */
+    int64_t profiled_ms;  /* when its profile was last written; 0: a lease has ended since */
 };
 
 enum { LIVE_ACCOUNT_SLOTS = 1024 };
@@ -43,6 +44,8 @@ struct live_event {
 };
 void live_send(struct live *live, const struct live_event *event);
 
+/* A lease of the job has ended: its profile is due. */
+void live_lease_ended(struct live *live, uint64_t job);
 /* The job's end was committed. */
 void live_finish(struct live *live, uint64_t job);
 void live_streams_done(struct live *live);

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "server/hub.h"
 #include "server/live_internal.h"
+#include "server/profiles.h"
 
 #include <stdlib.h>
 
@@ -17,8 +18,10 @@ struct message {
     uint64_t account;
     uint64_t lender;
     const char *name;
-    bool is_final;    /* the job's last */
-    uint64_t revoked; /* not 0: nothing to tell, this token's streams end */
+    bool is_final;       /* the job's last */
+    uint64_t revoked;    /* not 0: nothing to tell, this token's streams end */
+    uint64_t closed;     /* not 0: nothing to tell, this account is no more */
+    uint64_t lease_over; /* the job that a lease of has ended; 0: none */
     struct buffer data;
 };
 
@@ -29,12 +32,16 @@ static void deliver(void *context)
         struct live *live = message->live;
         if (message->revoked)
             live_end_token_streams(live, message->revoked);
+        else if (message->closed)
+            profiles_forget(live->server, message->closed);
         else
             live_send(live, &(struct live_event){.job = message->job,
                                                  .account = message->account,
                                                  .lender = message->lender,
                                                  .name = message->name,
                                                  .data = buffer_text(&message->data)});
+        if (message->lease_over)
+            live_lease_ended(live, message->lease_over);
         if (message->is_final) {
             live_finish(live, message->job);
             live_end_job_streams(live, message->job);
@@ -339,6 +346,23 @@ static struct message *revoked_message(struct live *live, const struct core *cor
     return message;
 }
 
+static struct message *closed_message(struct live *live, const struct core *core,
+                                      const struct event *event)
+{
+    struct message *message = message_new(live, core, 0, "");
+    message->closed = event->account_deleted.account;
+    return message;
+}
+
+static struct message *ended_message(struct live *live, const struct core *core,
+                                     const struct event *event)
+{
+    struct message *message = lease_message(live, core, event->lease_ended.lease, event);
+    if (message)
+        message->lease_over = message->job;
+    return message;
+}
+
 /* What is told of an event, one after the other. */
 static struct message *messages_of(struct live *live, const struct core *core,
                                    const struct event *event)
@@ -369,7 +393,7 @@ static struct message *messages_of(struct live *live, const struct core *core,
     case EVENT_LEASE_STARTED:
         return lease_message(live, core, event->lease_started.lease, event);
     case EVENT_LEASE_ENDED:
-        return lease_message(live, core, event->lease_ended.lease, event);
+        return ended_message(live, core, event);
     case EVENT_LEASE_PROMOTED:
         return lease_message(live, core, event->lease_promoted.lease, event);
     case EVENT_LEASE_TICKED:
@@ -407,13 +431,15 @@ static struct message *messages_of(struct live *live, const struct core *core,
     case EVENT_GROUP_LEFT:
         return group_messages(live, core, event->group_left.group, event->group_left.account,
                               event->time_ms);
+    case EVENT_ACCOUNT_DELETED:
+        return closed_message(live, core, event);
     case EVENT_SETTINGS_CHANGED: /* nobody follows these */
     case EVENT_ACCOUNT_OPENED:
-    case EVENT_ACCOUNT_DELETED:
     case EVENT_ACCOUNT_SEEN:
     case EVENT_KARMA_SHARED:
     case EVENT_DAY_BEGAN:
     case EVENT_RULES_CHANGED:
+    case EVENT_COST_BILLED: /* its entries say it */
     case EVENT_DORMANCY_ADVANCED:
     case EVENT_GRANT_GIVEN:
     case EVENT_GRANT_RELEASED:

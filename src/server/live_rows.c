@@ -2,11 +2,12 @@
 #include "base/log.h"
 #include "server/call.h"
 #include "server/live_internal.h"
+#include "server/profiles.h"
 #include "server/query.h"
 
 #include <stdlib.h>
 
-enum { METRICS_SIZE_MAX = 4 << 20 };
+enum { METRICS_SIZE_MAX = 4 << 20, PROFILE_MS = 30000 };
 
 static const struct json_field worker_fields[] = {
     {"lease", JSON_U64, offsetof(struct live_worker, lease), .is_required = true},
@@ -29,6 +30,9 @@ static const struct json_field worker_fields[] = {
     {"transfer_ms", JSON_DOUBLE, offsetof(struct live_worker, transfer_ms),
      .is_zero_omitted = true},
     {"wait_ms", JSON_DOUBLE, offsetof(struct live_worker, wait_ms), .is_zero_omitted = true},
+    {"sent_bytes", JSON_U64, offsetof(struct live_worker, sent_bytes), .is_zero_omitted = true},
+    {"received_bytes", JSON_U64, offsetof(struct live_worker, received_bytes),
+     .is_zero_omitted = true},
     {"cpu_ms", JSON_I64, offsetof(struct live_worker, cpu_ms)},
     {"gpu_ms", JSON_I64, offsetof(struct live_worker, gpu_ms)},
     {"memory_peak_bytes", JSON_I64, offsetof(struct live_worker, memory_peak_bytes)},
@@ -203,11 +207,16 @@ static void write_part(struct buffer *out, const struct json_schema *schema,
 void live_entry_save(struct live *live, struct live_entry *entry)
 {
     struct saved_rows *saved = calloc(1, sizeof(*saved));
+    const int64_t saved_ms = clock_utc_ms(live->server->clock);
     ASSERT(saved);
     saved->job = entry->job;
-    saved->now_ms = clock_utc_ms(live->server->clock);
+    saved->now_ms = saved_ms;
     write_part(&saved->workers, &workers_schema, &entry->job);
     write_part(&saved->curve, &curve_schema, &entry->job);
     entry->is_changed = false;
     server_put_rows(live->server, put_saved, saved, release_saved);
+    if (!entry->is_final && saved_ms - entry->profiled_ms < PROFILE_MS)
+        return;
+    entry->profiled_ms = saved_ms;
+    profiles_save(live->server, &entry->job);
 }

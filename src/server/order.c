@@ -47,14 +47,6 @@ struct order {
     char reason[LEASE_REASON_SIZE];
 };
 
-static void wipe(struct buffer *buffer)
-{
-    if (buffer->data)
-        sodium_memzero(buffer->data, buffer->capacity);
-    buffer_done(buffer);
-}
-#define AUTO_WIPED __attribute__((cleanup(wipe)))
-
 /* ---- Preparing a START ----------------------------------------------------------------------- */
 
 /* What each shard's first worker was leased with: its successors take over the same records. */
@@ -187,9 +179,9 @@ static int write_start(struct hub *hub, const struct core *core, const struct jo
                        const struct lease *lease, struct hub_lease *out, struct error *error)
 {
     const struct keys *keys = hub->server->keys;
-    struct buffer document AUTO_BUFFER, secrets AUTO_WIPED;
+    struct buffer document AUTO_BUFFER, secrets AUTO_BUFFER;
     buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
-    buffer_init(&secrets, LEASE_SECRETS_SIZE_MAX + 1);
+    buffer_init_secret(&secrets, LEASE_SECRETS_SIZE_MAX + 1);
     if (write_document(hub, core, job, lease, out, &document, &secrets, error) < 0)
         return -1;
     struct lease_peer *peers = calloc(LEASE_PEERS_MAX, sizeof(*peers));
@@ -257,7 +249,7 @@ struct hub_lease *order_lease(struct hub *hub, const struct core *core, const st
     verify_lease_init(&made->verify, !hub_has_server(made), started_ms, lease->tick_index,
                       lease->wall_ms);
     made->verify.is_standby = hub_has_lead(made);
-    buffer_init(&made->start, LEASE_MESSAGE_SIZE_MAX);
+    buffer_init_secret(&made->start, LEASE_MESSAGE_SIZE_MAX);
     buffer_init(&made->renewal, LEASE_MESSAGE_SIZE_MAX);
     if (write_start(hub, core, job, lease, made, error) < 0) {
         dispatch_lease_free(made);

@@ -237,6 +237,7 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_GRANT_GIVEN:
     case EVENT_GRANT_RELEASED:
     case EVENT_DORMANCY_ADVANCED:
+    case EVENT_COST_BILLED:
         mark_account(projection, core, event->account_seen.account);
         return;
     case EVENT_ACCOUNT_FROZEN: /* its machines take no leases meanwhile */

@@ -8,7 +8,6 @@
 #include "server/server_internal.h"
 
 #include <inttypes.h>
-#include <sodium.h>
 
 _Static_assert((int)JOB_SECRETS_SIZE_MAX == (int)SEALED_BYTES_MAX, "all can be sealed");
 _Static_assert((int)JOB_SECRETS_SIZE_MAX == (int)LEASE_SECRETS_SIZE_MAX, "and sent");
@@ -43,7 +42,7 @@ int secrets_seal(struct call *call, struct job_spec *spec, struct error *error)
 {
     char name[SEALED_NAME_SIZE];
     struct buffer json AUTO_BUFFER;
-    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    buffer_init_secret(&json, JOB_SPEC_SIZE_MAX);
     if (check(call, spec, error) < 0)
         return -1;
     if (!spec->secret_count)
@@ -52,8 +51,6 @@ int secrets_seal(struct call *call, struct job_spec *spec, struct error *error)
     if (result == 0)
         result =
             sealed_put(call->server->sealed, call->caller.account, buffer_text(&json), name, error);
-    if (json.data)
-        sodium_memzero(json.data, json.capacity);
     if (result < 0)
         return -1;
     spec->secret_file = arena_copy_text(call->arena, text_of(name));

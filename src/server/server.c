@@ -1,10 +1,13 @@
 #include "server/server.h"
 
 #include "base/assert.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "net/address.h"
 #include "server/answers.h"
 #include "server/audits.h"
+#include "server/background.h"
+#include "server/cloud.h"
 #include "server/datasets.h"
 #include "server/holdings.h"
 #include "server/hub.h"
@@ -71,22 +74,7 @@ void server_print_openapi(FILE *file)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* With the folders above it; `path` is shorter than SERVER_PATH_SIZE. */
-static int make_dirs(const char *path, struct error *error)
-{
-    char part[SERVER_PATH_SIZE];
-    for (size_t i = 1; path[0]; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return error_set_errno(error, errno, "create the data folder \"%s\"", part);
-        if (path[i] == '\0')
-            return 0;
-    }
-    return error_set(error, ERROR_INVALID, "the path of the data folder is empty");
-}
+enum { BACKGROUND_MAX = 16 }; /* recommendations that may wait */
 
 static int open_stores(struct server *server, struct error *error)
 {
@@ -96,8 +84,8 @@ static int open_stores(struct server *server, struct error *error)
         return error_set(error, ERROR_INVALID,
                          "a data folder is needed, with a path under %d bytes",
                          SERVER_PATH_SIZE - 64);
-    if (make_dirs(options->data_dir, error) < 0)
-        return -1;
+    if (file_make_folders(options->data_dir, 0700, error) < 0)
+        return error_wrap(error, "data folder");
     snprintf(path, sizeof(path), "%s/keys", options->data_dir);
     if (keys_open(path, &server->keys, error) < 0)
         return -1;
@@ -151,6 +139,8 @@ static int open_gate(struct server *server, struct error *error)
     set_limit(&limits, RATE_READ_ADDRESS, options->reads_per_minute == 0 ? 0 : -1);
     server->limits = rate_limits_new(&limits);
     server->token_uses = token_uses_new(server);
+    if (background_open(server->loop, BACKGROUND_MAX, &server->background, error) < 0)
+        return -1;
     return passwords_open(&(struct passwords_options){.loop = server->loop}, &server->passwords,
                           error);
 }
@@ -236,9 +226,11 @@ static int watch_for_stop(struct server *server, struct error *error)
 /* What is under way is finished in the order of who hands work to whom. */
 static void wind_down(struct server *server)
 {
-    passwords_free(TAKE(server->passwords)); /* its answers are posted to the loop */
-    datasets_stop(server->datasets);         /* likewise */
-    imports_stop(server->imports);           /* likewise */
+    passwords_free(TAKE(server->passwords));   /* its answers are posted to the loop */
+    background_free(TAKE(server->background)); /* so are its */
+    datasets_stop(server->datasets);           /* likewise */
+    imports_stop(server->imports);             /* likewise */
+    cloud_stop(server->cloud);
     if (server->hub)
         hub_stop(server->hub);
     if (server->logs && server->engine)
@@ -270,6 +262,7 @@ static void server_done(struct server *server)
         loop_signal_free(server->signals[i]);
     loop_watch_free(server->stop_watch);
     loop_free(server->loop); /* runs what was posted last, while engine and logs are still there */
+    cloud_free(server->cloud);
     logs_free(server->logs);
     datasets_free(server->datasets);
     imports_free(server->imports);
@@ -305,6 +298,8 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     server->audits = audits_new(server);
     server->imports = imports_new(server);
     server->looks = looks_new(server);
+    if (server->options.cloud_file && cloud_open(server, &server->cloud, error) < 0)
+        return -1;
     if (open_stores(server, error) < 0 ||
         secrets_sweep(server, engine_core(server->engine), error) < 0 ||
         imports_open(server->imports, error) < 0 || looks_open(server->looks, error) < 0 ||
@@ -315,9 +310,13 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     live_begin(server->live, engine_core(server->engine));
     engine_listen(server->engine, live_listen, server->live);
     engine_listen(server->engine, hub_listen, server->hub);
+    if (server->cloud)
+        engine_listen(server->engine, cloud_listen, server->cloud);
     logs_listen(server->logs, hub_log_kept, server->hub);
     if (engine_start(server->engine, error) < 0 || holdings_adopt(server->holdings, error) < 0 ||
         hub_start(server->hub, error) < 0)
+        return -1;
+    if (server->cloud && cloud_start(server->cloud, error) < 0)
         return -1;
     server->upkeep = upkeep_new(server);
     server->renewal = renewal_new(server);

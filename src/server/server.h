@@ -45,6 +45,7 @@ struct server_options {
     bool has_no_local_lender; /* do not enrol this machine as the lender `market` */
     const char *program;      /* the souk binary for the local lender; NULL: /proc/self/exe */
 
+    const char *cloud_file;   /* what may be started at a cloud; NULL: nothing */
     const char *datasets_dir; /* DIR/NAME: built-in data sets without a package; NULL: none */
 
     enum server_economy economy;   /* of a market that has given out no credits yet */
@@ -57,6 +58,8 @@ struct server_options {
     int64_t import_size_bytes;     /* of data read for somebody; <= 0: the default, 4 GiB */
     bool is_import_private;        /* data may be fetched from private addresses, too */
     int64_t keep_ms;               /* chunks and logs that nobody used; <= 0: 30 days */
+    int64_t profile_keep_ms;       /* what runs showed; <= 0: 180 days */
+    bool has_shared_profiles;      /* accounts that say so learn from each other's runs */
     int64_t answers_bytes_max;     /* memory for answers that are kept; 0: none are */
     uint32_t snapshot_event_count; /* events between snapshots; 0: the default, 10000 */
 

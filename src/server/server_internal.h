@@ -22,6 +22,8 @@
 
 struct answers;
 struct audits;
+struct background;
+struct cloud;
 struct datasets;
 struct health_view;
 struct holdings;
@@ -77,10 +79,12 @@ struct server {
     struct local_lender *lender;
     struct upkeep *upkeep;
     struct audits *audits;
+    struct cloud *cloud; /* NULL: none */
     struct imports *imports;
     struct looks *looks;
     struct renewal *renewal;
-    struct passwords *passwords; /* has a thread of its own */
+    struct passwords *passwords; /* has a thread of its own, as has the next */
+    struct background *background;
     struct rate_limits *limits;
     struct token_uses *token_uses;
     struct loop_signal *signals[2];

@@ -278,6 +278,23 @@ static const struct store_column token_uses_columns[] = {
     PLAIN(used_ms, STORE_INTEGER),
 };
 
+static const struct store_column profiles_columns[] = {
+    KEY(job, STORE_INTEGER),   INDEXED(account, STORE_INTEGER),    INDEXED(signature, STORE_TEXT),
+    INDEXED(task, STORE_TEXT), INDEXED(updated_ms, STORE_INTEGER), PLAIN(is_final, STORE_INTEGER),
+    PLAIN(json, STORE_TEXT),
+};
+
+static const struct store_column predictions_columns[] = {
+    KEY(job, STORE_INTEGER),   INDEXED(account, STORE_INTEGER),
+    INDEXED(task, STORE_TEXT), INDEXED(created_ms, STORE_INTEGER),
+    PLAIN(json, STORE_TEXT),
+};
+
+static const struct store_column profile_choices_columns[] = {
+    KEY(account, STORE_INTEGER),
+    PLAIN(is_shared, STORE_INTEGER),
+};
+
 const struct store_table tables[TABLE_COUNT] = {
     [TABLE_OFFERS] = TABLE(offers),
     [TABLE_GROUPS] = TABLE(groups),
@@ -296,6 +313,9 @@ const struct store_table tables[TABLE_COUNT] = {
     [TABLE_CURVES] = TABLE(curves),
     [TABLE_USAGE] = TABLE(usage),
     [TABLE_HOLDINGS] = TABLE(holdings),
+    [TABLE_PROFILES] = TABLE(profiles),
+    [TABLE_PREDICTIONS] = TABLE(predictions),
+    [TABLE_PROFILE_CHOICES] = TABLE(profile_choices),
 };
 
 const struct store_schema tables_schema = {

@@ -6,8 +6,8 @@
  * Rows written before the column hold 0 or "". Raising the version instead would drop every table.
  *
  * The first nine show the core's state and can be built again from the events. The others are the
- * server's own: what was done under which idempotency key, what jobs left behind, what accounts
- * stored.
+ * server's own: what was done under which idempotency key, what jobs left behind and showed, what
+ * accounts stored.
  */
 #pragma once
 
@@ -33,6 +33,9 @@ enum table {
     TABLE_USAGE,
     TABLE_HOLDINGS,
     TABLE_TOKEN_USES,
+    TABLE_PROFILES,
+    TABLE_PREDICTIONS,
+    TABLE_PROFILE_CHOICES,
     TABLE_COUNT,
 };
 extern const struct store_table tables[TABLE_COUNT]; /* by enum table */
@@ -309,6 +312,31 @@ enum {
 
 /* Bytes of all its holdings together. */
 enum { USAGE_ACCOUNT, USAGE_BYTES, USAGE_COLUMN_COUNT };
+
+/* What a run showed, in profile.h's JSON; found by what is alike. */
+enum {
+    PROFILES_JOB,
+    PROFILES_ACCOUNT,
+    PROFILES_SIGNATURE,
+    PROFILES_TASK,
+    PROFILES_UPDATED_MS,
+    PROFILES_IS_FINAL,
+    PROFILES_JSON,
+    PROFILES_COLUMN_COUNT,
+};
+
+/* What was foretold of a job when it was submitted, in profiles.h's JSON. */
+enum {
+    PREDICTIONS_JOB,
+    PREDICTIONS_ACCOUNT,
+    PREDICTIONS_TASK,
+    PREDICTIONS_CREATED_MS,
+    PREDICTIONS_JSON,
+    PREDICTIONS_COLUMN_COUNT,
+};
+
+/* Accounts that said whether others may learn from their runs. */
+enum { PROFILE_CHOICES_ACCOUNT, PROFILE_CHOICES_IS_SHARED, PROFILE_CHOICES_COLUMN_COUNT };
 
 /* When a token was used last, to the minute. */
 enum { TOKEN_USES_TOKEN, TOKEN_USES_USED_MS, TOKEN_USES_COLUMN_COUNT };

@@ -6,6 +6,7 @@
 #include "server/holdings.h"
 #include "server/live.h"
 #include "server/logs.h"
+#include "server/profiles.h"
 #include "server/query.h"
 #include "server/token_use.h"
 
@@ -25,7 +26,8 @@ struct upkeep {
     struct server *server;
     struct loop_timer *timer;
     uint64_t turn;
-    uint64_t expire_turns;
+    uint64_t expire_turns, sweep_turns;
+    uint64_t swept_account; /* of profiles_sweep */
 };
 
 struct old_answers {
@@ -82,7 +84,18 @@ static void turn(void *context)
         holdings_expire(upkeep->server->holdings);
     if (upkeep->turn % FORGET_TURNS == 1)
         forget_answers(upkeep->server);
+    if (upkeep->turn % upkeep->sweep_turns == 1 % upkeep->sweep_turns)
+        profiles_sweep(upkeep->server, &upkeep->swept_account);
     loop_timer_start(upkeep->timer, TURN_MS);
+}
+
+/* Four times within what is kept, after `most` turns at the latest, once a turn at most. */
+static uint64_t turns_within(int64_t keep_ms, uint64_t most)
+{
+    const int64_t quarter_turns = keep_ms / 4 / TURN_MS;
+    if (keep_ms <= 0 || quarter_turns >= (int64_t)most)
+        return most;
+    return quarter_turns > 0 ? (uint64_t)quarter_turns : 1;
 }
 
 struct upkeep *upkeep_new(struct server *server)
@@ -90,13 +103,8 @@ struct upkeep *upkeep_new(struct server *server)
     struct upkeep *upkeep = calloc(1, sizeof(*upkeep));
     ASSERT(upkeep);
     upkeep->server = server;
-    /* Four times within what is kept, once an hour at least, once a turn at most. */
-    const int64_t quarter_turns = server->options.keep_ms / 4 / TURN_MS;
-    upkeep->expire_turns = EXPIRE_TURNS_MAX;
-    if (quarter_turns > 0 && quarter_turns < EXPIRE_TURNS_MAX)
-        upkeep->expire_turns = (uint64_t)quarter_turns;
-    else if (server->options.keep_ms > 0 && quarter_turns == 0)
-        upkeep->expire_turns = 1;
+    upkeep->expire_turns = turns_within(server->options.keep_ms, EXPIRE_TURNS_MAX);
+    upkeep->sweep_turns = turns_within(server->options.profile_keep_ms, FORGET_TURNS);
     upkeep->timer = loop_timer_new(server->loop, turn, upkeep);
     loop_timer_start(upkeep->timer, TURN_MS);
     return upkeep;

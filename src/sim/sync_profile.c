@@ -59,7 +59,7 @@ enum { BUILTIN_COUNT = sizeof(builtins) / sizeof(*builtins) };
 
 struct group {
     char kind[32];
-    int64_t count, step_ms, commit_ms, mbit;
+    int64_t count, step_ms, commit_ms, mbit, kbit;
 };
 
 static const struct json_field group_fields[] = {
@@ -71,6 +71,7 @@ static const struct json_field group_fields[] = {
     {"commit_ms", JSON_I64, offsetof(struct group, commit_ms), .minimum = 0,
      .maximum = STEP_MS_MAX},
     {"mbit", JSON_I64, offsetof(struct group, mbit), .minimum = 0, .maximum = 1000000},
+    {"kbit", JSON_I64, offsetof(struct group, kbit), .minimum = 0, .maximum = 1000000000},
 };
 static const struct json_schema group_schema = JSON_SCHEMA("machine", group_fields, struct group);
 
@@ -199,7 +200,7 @@ static int add_machines(struct arena *arena, const struct profile_file *file,
         struct sync_machine machine = {
             .step_ns = groups[i].step_ms * 1000000,
             .commit_ns = groups[i].commit_ms * 1000000,
-            .bytes_per_s = groups[i].mbit * 125000,
+            .bytes_per_s = groups[i].mbit * 125000 + groups[i].kbit * 125,
         };
         memcpy(machine.kind, groups[i].kind, sizeof(machine.kind));
         for (int64_t n = 0; n == 0 || n < groups[i].count; n++)

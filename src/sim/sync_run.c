@@ -14,10 +14,8 @@ static const double diverged_at = 10; /* times the first loss */
 const char *sync_run_end_name(enum sync_run_end end)
 {
     static const char *const names[SYNC_RUN_END_COUNT] = {
-        [SYNC_RUN_TARGET] = "target",
-        [SYNC_RUN_TIME] = "time",
-        [SYNC_RUN_STOPPED] = "stopped",
-        [SYNC_RUN_DIVERGED] = "diverged",
+        [SYNC_RUN_TARGET] = "target",   [SYNC_RUN_SAMPLES] = "samples",   [SYNC_RUN_TIME] = "time",
+        [SYNC_RUN_STOPPED] = "stopped", [SYNC_RUN_DIVERGED] = "diverged",
     };
     ASSERT(end < SYNC_RUN_END_COUNT);
     return names[end];
@@ -26,6 +24,7 @@ const char *sync_run_end_name(enum sync_run_end end)
 void sync_run_result_done(struct sync_run_result *result)
 {
     free(result->points);
+    free(result->machines);
     *result = (struct sync_run_result){0};
 }
 
@@ -56,20 +55,34 @@ int64_t sync_jitter(struct sync_state *state, struct sync_worker *worker, int64_
     return ns > 0 ? ns : 1;
 }
 
-int64_t sync_way_ns(struct sync_state *state, uint32_t index, uint64_t bytes)
+/* The server's link takes one message after the other, as they come. */
+static int64_t link_ns(struct sync_state *state, enum sync_way way, int64_t begin_ns,
+                       uint64_t bytes)
+{
+    const int64_t bytes_per_s = state->options->server_bytes_per_s;
+    int64_t *free_ns = &state->link_free_ns[way];
+    if (bytes_per_s == 0 || bytes == 0)
+        return 0;
+    const int64_t taken_ns = llround(1e9 * (double)bytes / (double)bytes_per_s);
+    *free_ns = (*free_ns > begin_ns ? *free_ns : begin_ns) + taken_ns;
+    return *free_ns - state->now_ns;
+}
+
+int64_t sync_way_ns(struct sync_state *state, uint32_t index, enum sync_way way, uint64_t bytes)
 {
     const struct sync_machine *machine = &state->options->profile->machines[index];
-    double ns = (double)machine->commit_ns / 2;
+    const double half_ns = (double)machine->commit_ns / 2;
+    double ns = half_ns;
     if (machine->bytes_per_s > 0)
         ns += 1e9 * (double)bytes / (double)machine->bytes_per_s;
-    if (ns <= 0)
-        return 0;
-    return sync_jitter(state, &state->workers[index], llround(ns));
+    const int64_t own_ns = ns > 0 ? sync_jitter(state, &state->workers[index], llround(ns)) : 0;
+    const int64_t shared_ns = link_ns(state, way, state->now_ns + llround(half_ns), bytes);
+    return own_ns > shared_ns ? own_ns : shared_ns;
 }
 
 /* --- the curve --- */
 
-static void add_point(struct sync_state *state, double at_s, double loss)
+static void add_point(struct sync_state *state, double at_s, double loss, double samples)
 {
     struct sync_run_result *result = state->result;
     const double target = state->options->target_loss;
@@ -84,7 +97,7 @@ static void add_point(struct sync_state *state, double at_s, double loss)
         result->points = realloc(result->points, result->point_capacity * sizeof(*result->points));
         ASSERT(result->points);
     }
-    result->points[result->point_count++] = (struct sync_point){at_s, loss};
+    result->points[result->point_count++] = (struct sync_point){at_s, loss, samples};
 }
 
 static int measure(struct sync_state *state, struct error *error)
@@ -105,15 +118,17 @@ static int measure(struct sync_state *state, struct error *error)
     const uint32_t at = state->measure_count++ % SYNC_CURVE_WINDOW;
     state->window[at] = measured.loss;
     state->window_ns[at] = state->now_ns;
+    state->window_samples[at] = state->result->samples;
     if (state->measure_count == 1)
-        add_point(state, 0, measured.loss);
+        add_point(state, 0, measured.loss, 0);
     if (state->measure_count >= SYNC_CURVE_WINDOW) {
-        double loss = 0, at_ns = 0;
+        double loss = 0, at_ns = 0, samples = 0;
         for (uint32_t i = 0; i < SYNC_CURVE_WINDOW; i++) {
             loss += state->window[i] / SYNC_CURVE_WINDOW;
             at_ns += (double)state->window_ns[i] / SYNC_CURVE_WINDOW;
+            samples += (double)state->window_samples[i] / SYNC_CURVE_WINDOW;
         }
-        add_point(state, 1e-9 * at_ns, loss);
+        add_point(state, 1e-9 * at_ns, loss, samples);
     }
     const int64_t share_ns = state->now_ns / MEASURE_SHARE;
     const int64_t least_ns = state->options->measure_ns;
@@ -209,9 +224,24 @@ static int run(struct sync_state *state, struct error *error)
     return 0;
 }
 
+static struct sync_run_machine account_machine(const struct sync_worker *worker)
+{
+    const uint64_t commits = worker->commit_count;
+    return (struct sync_run_machine){
+        .steps = worker->step_count,
+        .samples = worker->sample_count,
+        .commits = commits,
+        .there_s = 1e-9 * (double)worker->there_ns,
+        .compute_s = 1e-9 * (double)worker->compute_ns,
+        .commit_s = commits > 0 ? 1e-9 * (double)worker->commit_sum_ns / (double)commits : 0,
+    };
+}
+
 static void account(struct sync_state *state)
 {
     struct sync_run_result *result = state->result;
+    result->machines = calloc(state->worker_count, sizeof(*result->machines));
+    ASSERT(result->machines);
     double there_ns = 0, compute_ns = 0;
     for (uint32_t i = 0; i < state->worker_count; i++) {
         struct sync_worker *worker = &state->workers[i];
@@ -221,6 +251,7 @@ static void account(struct sync_state *state)
             worker->compute_ns += state->now_ns - worker->step_since_ns;
         there_ns += (double)worker->there_ns;
         compute_ns += (double)worker->compute_ns;
+        result->machines[i] = account_machine(worker);
     }
     result->waiting_share = there_ns > 0 ? 1 - compute_ns / there_ns : 0;
     result->elapsed_s = 1e-9 * (double)state->now_ns;
@@ -286,6 +317,8 @@ int sync_run(struct sync_engine *engine, const struct sync_run_options *options,
             compression * (double)(sync_engine_parameter_count(engine) * sizeof(float))),
         .result = &result,
     };
+    const double push_share = options->push_share > 0 ? options->push_share : 1;
+    state.push_bytes = (uint64_t)llround(push_share * (double)state.message_bytes);
     agenda_init(&state.agenda);
     int outcome = state_open(&state, error);
     if (outcome == 0)

@@ -36,17 +36,21 @@ struct sync_run_options {
     struct sgd_rule sgd;
     uint32_t batch; /* the engine's */
     uint64_t seed;
-    double jitter;       /* deviation of the logarithm of each step's and each way's time */
-    double compression;  /* bytes sent of each byte of the model; 0: 1 */
-    double target_loss;  /* 0: none, until time_max_ns */
-    int64_t measure_ns;  /* between measurements at first, then a 25th of the time passed */
-    int64_t time_max_ns; /* of virtual time */
+    double jitter;              /* deviation of the logarithm of each step's and each way's time */
+    double compression;         /* bytes sent of each byte of the model; 0: 1 */
+    double push_share;          /* bytes of a push for each of an answer; 0: 1 */
+    double target_loss;         /* 0: none, until time_max_ns */
+    uint64_t sample_max;        /* of all workers together; 0: none */
+    int64_t server_bytes_per_s; /* of the server's link, each way, which all share; 0: no limit */
+    int64_t measure_ns;         /* between measurements at first, then a 25th of the time passed */
+    int64_t time_max_ns;        /* of virtual time */
     struct robust_options robust;
     uint32_t liar_count; /* the first so many machines push noise, one deviation 1 for each value */
 };
 
 enum sync_run_end {
     SYNC_RUN_TARGET,   /* the curve crossed the target */
+    SYNC_RUN_SAMPLES,  /* sample_max are done */
     SYNC_RUN_TIME,     /* time_max_ns has passed */
     SYNC_RUN_STOPPED,  /* by the policy */
     SYNC_RUN_DIVERGED, /* a loss was not finite, or far above the first */
@@ -56,7 +60,15 @@ const char *sync_run_end_name(enum sync_run_end end);
 
 struct sync_point {
     double at_s;
-    double loss; /* the mean of five measurements around this time */
+    double loss;    /* the mean of five measurements around this time */
+    double samples; /* of all workers until then */
+};
+
+/* What one machine did. */
+struct sync_run_machine {
+    uint64_t steps, samples, commits;
+    double there_s, compute_s;
+    double commit_s; /* mean of a push and its answer, without the time it was held */
 };
 
 struct sync_run_result {
@@ -74,6 +86,7 @@ struct sync_run_result {
     struct sync_status status;
     struct sync_point *points;
     size_t point_count, point_capacity;
+    struct sync_run_machine *machines; /* [the profile's] */
 };
 void sync_run_result_done(struct sync_run_result *result);
 

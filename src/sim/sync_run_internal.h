@@ -12,6 +12,8 @@
 
 enum { SYNC_CURVE_WINDOW = 5 };
 
+enum sync_way { SYNC_WAY_UP, SYNC_WAY_DOWN, SYNC_WAY_COUNT };
+
 enum sync_event {
     SYNC_EVENT_STEP,    /* a worker has finished a step */
     SYNC_EVENT_PUSH,    /* a push is at the server */
@@ -65,6 +67,8 @@ struct sync_worker {
     int64_t gone_ns;    /* when the server sees the end of its last stay */
 
     int64_t there_ns, compute_ns; /* in all */
+    uint64_t step_count, sample_count, commit_count;
+    int64_t commit_sum_ns;
 };
 
 struct sync_state {
@@ -84,12 +88,15 @@ struct sync_state {
     uint32_t worker_count;
     uint32_t *records; /* [record_capacity], of the step at hand */
     uint32_t record_capacity;
-    uint64_t message_bytes; /* a model on the wire */
+    uint64_t push_bytes;
+    uint64_t message_bytes;               /* a model on the wire */
+    int64_t link_free_ns[SYNC_WAY_COUNT]; /* when the server's link has sent all there is */
 
     bool has_ended;
     double first_loss;
     double window[SYNC_CURVE_WINDOW];
     int64_t window_ns[SYNC_CURVE_WINDOW];
+    uint64_t window_samples[SYNC_CURVE_WINDOW];
     uint32_t measure_count;
     struct sync_run_result *result;
 };
@@ -101,8 +108,9 @@ void sync_schedule(struct sync_state *state, int64_t at_ns, enum sync_event even
 void sync_end(struct sync_state *state, enum sync_run_end end);
 /* `ns` with this worker's next draw of jitter. */
 int64_t sync_jitter(struct sync_state *state, struct sync_worker *worker, int64_t ns);
-/* So many bytes from or to this worker: half of its round trip, and their transfer. */
-int64_t sync_way_ns(struct sync_state *state, uint32_t index, uint64_t bytes);
+/* So many bytes from or to this worker: half of its round trip, and their transfer through its link
+ * and, in turn with everybody's, the server's. */
+int64_t sync_way_ns(struct sync_state *state, uint32_t index, enum sync_way way, uint64_t bytes);
 
 /* --- sync_run_worker.c --- */
 

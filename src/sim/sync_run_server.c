@@ -21,7 +21,7 @@ static int64_t arrival_ns(struct sync_state *state, uint32_t index, uint64_t byt
 {
     struct sync_worker *worker = &state->workers[index];
     const int64_t at_ns =
-        state->now_ns + (state->now_ns > 0 ? sync_way_ns(state, index, bytes) : 0);
+        state->now_ns + (state->now_ns > 0 ? sync_way_ns(state, index, SYNC_WAY_DOWN, bytes) : 0);
     if (at_ns > worker->arrival_ns)
         worker->arrival_ns = at_ns;
     return worker->arrival_ns;
@@ -91,6 +91,8 @@ static void answer(struct sync_state *state, uint32_t index)
     /* Real clocks never measure 0. The time it was held is not the link's. */
     const int64_t commit_ns = worker->up_ns + (worker->arrival_ns - state->now_ns);
     worker->commit_ns = commit_ns > 0 ? commit_ns : 1;
+    worker->commit_sum_ns += worker->commit_ns;
+    worker->commit_count++;
 }
 
 static void action_do(struct sync_state *state, const struct sync_action *action)

@@ -86,8 +86,8 @@ static void push_begin(struct sync_state *state, uint32_t index)
     worker->samples_unsent = 0;
     worker->loss_unsent = 0;
     worker->compute_unsent_ns = 0;
-    worker->up_ns = sync_way_ns(state, index, state->message_bytes);
-    state->result->bytes += state->message_bytes;
+    worker->up_ns = sync_way_ns(state, index, SYNC_WAY_UP, state->push_bytes);
+    state->result->bytes += state->push_bytes;
     sync_schedule(state, state->now_ns + worker->up_ns, SYNC_EVENT_PUSH, index, worker->generation);
 }
 
@@ -160,8 +160,12 @@ void sync_worker_step_done(struct sync_state *state, uint32_t index)
     worker->samples_unsent += worker->step_batch;
     worker->loss_unsent += loss;
     worker->compute_unsent_ns += worker->step_ns;
+    worker->step_count++;
+    worker->sample_count += worker->step_batch;
     state->result->steps++;
     state->result->samples += worker->step_batch;
+    if (state->options->sample_max > 0 && state->result->samples >= state->options->sample_max)
+        sync_end(state, SYNC_RUN_SAMPLES);
     go_on(state, index);
 }
 
@@ -200,7 +204,7 @@ static void come(struct sync_state *state, uint32_t index)
     if (state->now_ns == 0) {
         sync_server_join(state, index);
     } else {
-        const int64_t at_ns = state->now_ns + sync_way_ns(state, index, 0);
+        const int64_t at_ns = state->now_ns + sync_way_ns(state, index, SYNC_WAY_UP, 0);
         sync_schedule(state, at_ns > worker->gone_ns ? at_ns : worker->gone_ns, SYNC_EVENT_JOIN,
                       index, worker->generation);
     }

@@ -72,6 +72,18 @@ int remote_credentials_set(struct remote_credentials *credentials, struct text n
                      TEXT_ARGS(name));
 }
 
+int remote_credentials_take_environment(struct remote_credentials *credentials, struct error *error)
+{
+    for (size_t i = 0; i < CREDENTIAL_COUNT; i++) {
+        const char *name = credential_names[i].name;
+        const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets any */
+        if (value && value[0] &&
+            remote_credentials_set(credentials, text_of(name), text_of(value), error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 void remote_credentials_wipe(struct remote_credentials *credentials)
 {
     OPENSSL_cleanse(credentials, sizeof(*credentials));
@@ -147,7 +159,7 @@ int remote_open(const struct remote_options *options, struct remote **out_remote
         return error_set(error, ERROR_INVALID, "a file:// address is none of another machine");
     if (check_endpoint(remote, error) < 0)
         return -1;
-    remote->session = http_session_new();
+    remote->session = options->session ? options->session : http_session_new();
     *out_remote = TAKE(remote);
     return 0;
 }
@@ -156,7 +168,8 @@ void remote_free(struct remote *remote)
 {
     if (!remote)
         return;
-    http_session_free(remote->session);
+    if (!remote->options.session)
+        http_session_free(remote->session);
     remote_credentials_wipe(&remote->credentials);
     pthread_mutex_destroy(remote->mutex);
     free(remote->mutex);

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/scope.h"
 #include "base/text.h"
@@ -43,8 +44,13 @@ MUST_CHECK int remote_credentials_set(struct remote_credentials *credentials, st
 /* The names that are known, to be looked for in an environment; a later one counts more. NULL:
  * there are no more. */
 const char *remote_credential_name(size_t index);
+/* Those of this process's environment. */
+MUST_CHECK int remote_credentials_take_environment(struct remote_credentials *credentials,
+                                                   struct error *error);
 void remote_credentials_wipe(struct remote_credentials *credentials);
 #define AUTO_CREDENTIALS __attribute__((cleanup(remote_credentials_wipe)))
+
+struct http_session; /* net/http_client.h */
 
 struct remote_options {
     const char *address; /* of place.h, not file:// */
@@ -59,6 +65,8 @@ struct remote_options {
     uint64_t seed;              /* of the jitter */
 
     const struct remote_credentials *credentials; /* copied; NULL: none */
+    /* Of connections that several remotes of one thread share; outlives them. NULL: its own. */
+    struct http_session *session;
 
     /* All may be NULL. With several connections they are called from threads of ours, one at a
      * time. */
@@ -116,6 +124,17 @@ MUST_CHECK int remote_fetch_folder(struct remote *remote, const char *folder, ui
  * address without a slash behind it: INVALID otherwise. Whole or not at all, but of HDFS a part may
  * be left when it fails. */
 MUST_CHECK int remote_put(struct remote *remote, int fd, struct error *error);
+
+/* All of it in place of what `out` holds; past its maximum EXHAUSTED. */
+MUST_CHECK int remote_read_all(struct remote *remote, struct buffer *out, struct error *error);
+
+/* Objects of S3 only: INVALID of other places. Bytes in memory, put by one request; `is_once`:
+ * CONFLICT, changing nothing, where something is there already. That may be what an attempt of this
+ * very call has put, whose answer got lost. */
+MUST_CHECK int remote_put_bytes(struct remote *remote, struct text bytes, bool is_once,
+                                struct error *error);
+/* One that is not there is fine. */
+MUST_CHECK int remote_delete(struct remote *remote, struct error *error);
 
 /* Of the last answer; "": it did not say. Valid until the next call. */
 const char *remote_content_type(const struct remote *remote);

@@ -1,6 +1,7 @@
 /*
  * HDFS by WebHDFS: the name node tells a file's status, and redirects who opens it to a data node.
  */
+#include "source/aws.h"
 #include "source/hdfs_answer.h"
 #include "source/remote_internal.h"
 
@@ -31,14 +32,14 @@ int remote_hdfs_write_url(const struct remote *remote, struct text path, const c
     if (!has_port(place->authority))
         buffer_append_format(&url, ":%d", place->is_secure ? HTTPS_PORT : HTTP_PORT);
     buffer_append_string(&url, "/webhdfs/v1");
-    remote_encode(path, "/", &url);
+    aws_encode(path, "/", &url);
     buffer_append_format(&url, "?op=%s", operation);
     if (credentials->hdfs_token[0]) {
         buffer_append_string(&url, "&delegation=");
-        remote_encode(text_of(credentials->hdfs_token), "", &url);
+        aws_encode(text_of(credentials->hdfs_token), "", &url);
     } else if (credentials->hdfs_user[0]) {
         buffer_append_string(&url, "&user.name=");
-        remote_encode(text_of(credentials->hdfs_user), "", &url);
+        aws_encode(text_of(credentials->hdfs_user), "", &url);
     }
     return buffer_check(&url, error) < 0
                ? -1

@@ -175,6 +175,3 @@ void remote_refuse(int status, struct error *error);
 MUST_CHECK int remote_exchange(struct remote_reading *reading, struct remote_request *request,
                                struct http_call_options *options, struct http_response *response,
                                struct error *error);
-
-/* Appends the text with every byte but letters, digits, "-._~" and those of `kept` as %XX. */
-void remote_encode(struct text text, const char *kept, struct buffer *out);

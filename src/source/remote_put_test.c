@@ -1,7 +1,7 @@
 /* covers remote_put.c, remote_hdfs_put.c: what is refused before any byte is sent. What servers
  * take is in tests/system/test_results.py. */
 #include "source/remote.h"
-#include "source/scripted_server_internal.h"
+#include "testing/scripted_server.h"
 
 #include <sys/mman.h>
 

@@ -2,39 +2,24 @@
  * S3: objects by ranged GET requests, signed where there are keys. Amazon's own by the bucket's
  * host name, others by path behind AWS_ENDPOINT_URL.
  */
+#include "source/aws.h"
 #include "source/remote_internal.h"
 #include "source/s3_answer.h"
+#include "source/xml_element.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#define REGION_DEFAULT "us-east-1"
 #define LIST_BYTES_MAX ((size_t)8 << 20) /* of a page, which has 1000 objects */
 
 /* Amazon asks for it in each request; those that read have no body. */
 #define HASH_OF_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-static const char *region_of(const struct remote *remote)
-{
-    return remote->credentials.region[0] ? remote->credentials.region : REGION_DEFAULT;
-}
-
-void remote_encode(struct text text, const char *kept, struct buffer *out)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        const unsigned char c = (unsigned char)text.data[i];
-        if ((c < 0x80 && isalnum(c)) || memchr("-._~", c, 4) || memchr(kept, c, strlen(kept)))
-            buffer_append_byte(out, c);
-        else
-            buffer_append_format(out, "%%%02X", c);
-    }
-}
-
 void remote_s3_write_url(const struct remote *remote, struct buffer *out)
 {
     const struct text bucket = remote->place.authority;
-    const char *region = region_of(remote);
+    const char *region = aws_region(&remote->credentials);
     const char *suffix = strncmp(region, "cn-", 3) == 0 ? ".cn" : "";
     struct text endpoint = text_of(remote->credentials.endpoint_url);
     while (text_ends_with(endpoint, TEXT("/")))
@@ -57,10 +42,7 @@ void remote_s3_sign(const struct remote *remote, const char *body_hash,
     if (!credentials->access_key[0])
         return;
     request->is_signed = true;
-    request->signing = (struct http_signing){.service = "s3",
-                                             .region = region_of(remote),
-                                             .access_key = credentials->access_key,
-                                             .secret_key = credentials->secret_key};
+    request->signing = aws_signing(credentials, "s3");
     remote_add_header(request, "x-amz-content-sha256", text_of(body_hash));
     /* Longer than what is copied. */
     if (credentials->session_token[0])
@@ -75,7 +57,7 @@ static int prepare(const struct remote_reading *reading, struct remote_request *
     struct buffer url AUTO_BUFFER;
     buffer_init(&url, sizeof(out_request->url));
     remote_s3_write_url(remote, &url);
-    remote_encode(remote->place.path, "/", &url);
+    aws_encode(remote->place.path, "/", &url);
     if (buffer_check(&url, error) < 0 ||
         text_copy(buffer_text(&url), out_request->url, sizeof(out_request->url), error) < 0)
         return -1;
@@ -94,13 +76,6 @@ static const struct refusal {
     {"NoSuchBucket", ERROR_NOT_FOUND, "there is no such bucket"},
     {"NoSuchKey", ERROR_NOT_FOUND, "there is no such object"},
     {"NoSuchUpload", ERROR_NOT_FOUND, "the server has dropped the parts that were sent"},
-    {"InvalidAccessKeyId", ERROR_REFUSED, "AWS_ACCESS_KEY_ID is not known there"},
-    {"SignatureDoesNotMatch", ERROR_REFUSED,
-     "AWS_SECRET_ACCESS_KEY is not that of AWS_ACCESS_KEY_ID"},
-    {"ExpiredToken", ERROR_REFUSED, "AWS_SESSION_TOKEN has expired"},
-    {"InvalidToken", ERROR_REFUSED, "AWS_SESSION_TOKEN is not that of AWS_ACCESS_KEY_ID"},
-    {"RequestTimeTooSkewed", ERROR_REFUSED,
-     "this machine's clock differs too much from the server's"},
     {"InvalidObjectState", ERROR_REFUSED, "it is archived and must be restored first"},
 };
 
@@ -109,7 +84,8 @@ static bool learn_region(struct remote *remote, const struct http_response *resp
 {
     const struct text region = text_of(response->bucket_region);
     struct error error;
-    if (remote->has_found_region || !region.size || text_is(region, region_of(remote)))
+    if (remote->has_found_region || !region.size ||
+        text_is(region, aws_region(&remote->credentials)))
         return false;
     for (size_t i = 0; i < region.size; i++)
         if (!islower((unsigned char)region.data[i]) && !isdigit((unsigned char)region.data[i]) &&
@@ -130,7 +106,7 @@ static bool explain(struct remote *remote, struct http_response *response, struc
                    "it is not public, and AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set");
         return false;
     }
-    if (!s3_answer_find(buffer_text(&response->body), "Code", &code) || code.size > 64 ||
+    if (!xml_element_find(buffer_text(&response->body), "Code", &code) || code.size > 64 ||
         !text_is_plain(code))
         return false;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++)
@@ -138,7 +114,7 @@ static bool explain(struct remote *remote, struct http_response *response, struc
             error_fill(error, refusals[i].error, "%s", refusals[i].sentence);
             return false;
         }
-    if (error->code == ERROR_REFUSED)
+    if (!aws_explain(code, error) && error->code == ERROR_REFUSED)
         error_fill(error, ERROR_REFUSED, "the server refuses it: " TEXT_FORMAT, TEXT_ARGS(code));
     return false;
 }
@@ -187,7 +163,7 @@ static int take_page(struct remote *remote, struct page *page, struct text xml, 
     struct text is_truncated;
     struct text token = {0};
     struct s3_object object;
-    if (!s3_answer_find(xml, "IsTruncated", &is_truncated))
+    if (!xml_element_find(xml, "IsTruncated", &is_truncated))
         return error_set(error, ERROR_CORRUPT, "the answer is no list of a bucket's objects");
     while (s3_answer_next(&rest, &object)) {
         const struct text key = decode(page->listing->arena, object.key);
@@ -200,7 +176,7 @@ static int take_page(struct remote *remote, struct page *page, struct text xml, 
             return -1;
     }
     page->has_more = text_is(text_trim(is_truncated), "true");
-    if (page->has_more && !s3_answer_find(xml, "NextContinuationToken", &token))
+    if (page->has_more && !xml_element_find(xml, "NextContinuationToken", &token))
         return error_set(error, ERROR_CORRUPT, "the list does not say how it goes on");
     return text_copy(token, page->token, sizeof(page->token), error);
 }
@@ -221,11 +197,11 @@ static int ask_page(struct remote_reading *reading, void *context, struct error 
     buffer_append_string(&url, "/?");
     if (page->token[0]) {
         buffer_append_string(&url, "continuation-token=");
-        remote_encode(text_of(page->token), "", &url);
+        aws_encode(text_of(page->token), "", &url);
         buffer_append_string(&url, "&");
     }
     buffer_append_string(&url, "encoding-type=url&list-type=2&prefix=");
-    remote_encode(prefix, "", &url);
+    aws_encode(prefix, "", &url);
     if (buffer_check(&url, error) < 0 ||
         text_copy(buffer_text(&url), request.url, sizeof(request.url), error) < 0)
         return -1;

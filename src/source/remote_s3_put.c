@@ -2,11 +2,13 @@
  * S3, writing: an object by one PUT, or in parts above S3_PART_BYTES, each signed with the hash of
  * its bytes. Parts of an upload that failed are dropped, as far as the server is there.
  */
+#include "source/aws.h"
 #include "source/remote_internal.h"
-#include "source/s3_answer.h"
+#include "source/xml_element.h"
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,7 @@ struct upload {
     char id[ID_SIZE];
     char (*etags)[ETAG_SIZE];
     size_t part_count, part_index;
+    bool is_gone; /* with its parts, put together or not */
 };
 
 /* ---- One request ----------------------------------------------------------------------------- */
@@ -43,7 +46,7 @@ static int ask(struct remote_reading *reading, const struct step *step,
     struct buffer url AUTO_BUFFER;
     buffer_init(&url, sizeof(request.url));
     remote_s3_write_url(remote, &url);
-    remote_encode(remote->place.path, "/", &url);
+    aws_encode(remote->place.path, "/", &url);
     if (step->query[0])
         buffer_append_format(&url, "?%s", step->query);
     if (buffer_check(&url, error) < 0 ||
@@ -78,7 +81,7 @@ static int begin(struct remote_reading *reading, void *context, struct error *er
     http_response_init(&response);
     if (ask(reading, &(struct step){"POST", "uploads=", TEXT("")}, &response, error) < 0)
         return -1;
-    if (!s3_answer_find(buffer_text(&response.body), "UploadId", &id) || !id.size)
+    if (!xml_element_find(buffer_text(&response.body), "UploadId", &id) || !id.size)
         return error_set(error, ERROR_CORRUPT, "the answer does not name the upload");
     return text_copy(id, upload->id, sizeof(upload->id), error);
 }
@@ -91,7 +94,7 @@ static int write_query(const struct upload *upload, size_t part, char out[QUERY_
     if (part)
         buffer_append_format(&query, "partNumber=%zu&", part);
     buffer_append_string(&query, "uploadId=");
-    remote_encode(text_of(upload->id), "", &query);
+    aws_encode(text_of(upload->id), "", &query);
     return buffer_check(&query, error) < 0 ? -1
                                            : text_copy(buffer_text(&query), out, QUERY_SIZE, error);
 }
@@ -102,6 +105,13 @@ static bool is_etag(const char *etag)
         if (!isalnum((unsigned char)*at) && *at != '"' && *at != '-')
             return false;
     return etag[0] != '\0';
+}
+
+static struct text unquoted(const char *etag)
+{
+    const struct text text = text_of(etag);
+    const bool is_quoted = text.size >= 2 && text.data[0] == '"' && text.data[text.size - 1] == '"';
+    return is_quoted ? (struct text){text.data + 1, text.size - 2} : text;
 }
 
 static int put_part(struct remote_reading *reading, void *context, struct error *error)
@@ -126,24 +136,53 @@ static int put_part(struct remote_reading *reading, void *context, struct error 
 static bool is_upload_gone(const struct http_response *response)
 {
     struct text code;
-    return response->status == 404 && s3_answer_find(buffer_text(&response->body), "Code", &code) &&
+    return response->status == 404 &&
+           xml_element_find(buffer_text(&response->body), "Code", &code) &&
            text_is(code, "NoSuchUpload");
 }
 
-/* Whether it was put together already, and the answer to that got lost on its way. */
+/* The ETag of an object that was put together of these parts: the MD5 of theirs, which are MD5 too,
+ * and how many. False: theirs are something else, as with some ways to encrypt. */
+static bool whole_etag(const struct upload *upload, char out[ETAG_SIZE])
+{
+    enum { MD5_SIZE = 16 };
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    char hex[2 * MD5_SIZE + 1];
+    unsigned size = 0;
+    struct error ignored;
+    struct buffer digests AUTO_BUFFER;
+    buffer_init(&digests, upload->part_count * MD5_SIZE);
+    for (size_t i = 0; i < upload->part_count; i++) {
+        const struct text etag = unquoted(upload->etags[i]);
+        if (text_hex_decode(etag, digest, MD5_SIZE, &ignored) < 0)
+            return false;
+        buffer_append(&digests, digest, MD5_SIZE);
+    }
+    if (EVP_Digest(digests.data, digests.size, digest, &size, EVP_md5(), NULL) != 1)
+        return false;
+    text_hex_encode(digest, MD5_SIZE, hex);
+    snprintf(out, ETAG_SIZE, "%s-%zu", hex, upload->part_count);
+    return true;
+}
+
+/* Whether it was put together already, and the answer to that got lost on its way: what lies there
+ * may also be another of the same size. */
 static bool is_whole(struct remote_reading *reading, const struct upload *upload)
 {
+    char etag[ETAG_SIZE];
     struct error ignored; /* that the upload is gone is what is told then */
     struct http_response response AUTO_HTTP_RESPONSE;
     http_response_init(&response);
-    return ask(reading, &(struct step){"HEAD", "", TEXT("")}, &response, &ignored) == 0 &&
-           response.body_bytes >= 0 && (size_t)response.body_bytes == upload->bytes.size;
+    return whole_etag(upload, etag) &&
+           ask(reading, &(struct step){"HEAD", "", TEXT("")}, &response, &ignored) == 0 &&
+           response.body_bytes >= 0 && (size_t)response.body_bytes == upload->bytes.size &&
+           text_is(unquoted(response.etag), etag);
 }
 
 /* Its answer may begin before it is done, so that a failure has status 200, too. */
 static int complete(struct remote_reading *reading, void *context, struct error *error)
 {
-    const struct upload *upload = context;
+    struct upload *upload = context;
     char query[QUERY_SIZE];
     struct text etag;
     struct http_response response AUTO_HTTP_RESPONSE;
@@ -157,9 +196,11 @@ static int complete(struct remote_reading *reading, void *context, struct error 
     buffer_append_string(&list, "</CompleteMultipartUpload>");
     if (buffer_check(&list, error) < 0 || write_query(upload, 0, query, error) < 0)
         return -1;
-    if (ask(reading, &(struct step){"POST", query, buffer_text(&list)}, &response, error) < 0)
-        return is_upload_gone(&response) && is_whole(reading, upload) ? 0 : -1;
-    if (!s3_answer_find(buffer_text(&response.body), "ETag", &etag))
+    if (ask(reading, &(struct step){"POST", query, buffer_text(&list)}, &response, error) < 0) {
+        upload->is_gone = is_upload_gone(&response);
+        return upload->is_gone && is_whole(reading, upload) ? 0 : -1;
+    }
+    if (!xml_element_find(buffer_text(&response.body), "ETag", &etag))
         return error_set(error, ERROR_UNAVAILABLE, "the parts were not put together");
     return 0;
 }
@@ -202,7 +243,12 @@ int remote_s3_put(struct remote_reading *reading, struct text bytes, struct erro
     upload.part_count = (bytes.size + upload.part_bytes - 1) / upload.part_bytes;
     upload.etags = calloc(upload.part_count, sizeof(*upload.etags));
     ASSERT(upload.etags);
-    const int result = put_parts(reading, &upload, error);
+    int result = put_parts(reading, &upload, error);
+    if (result < 0 && upload.is_gone) { /* nothing proves that it is there: all once more */
+        upload.part_index = 0;
+        upload.is_gone = false;
+        result = put_parts(reading, &upload, error);
+    }
     free(upload.etags);
     return result;
 }

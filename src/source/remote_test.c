@@ -1,6 +1,7 @@
 /* covers remote.c, remote_fetch.c, remote_folder.c, remote_http.c, remote_run.c */
+#include "base/assert.h"
 #include "source/remote.h"
-#include "source/scripted_server_internal.h"
+#include "testing/scripted_server.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

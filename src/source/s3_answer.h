@@ -1,8 +1,6 @@
 /*
- * S3 answer: what Amazon S3's XML says, as far as it is needed: why it refuses, and what a bucket
- * holds under a prefix.
+ * S3 answer: what Amazon S3's XML says of what a bucket holds under a prefix.
  *
- *     <Error><Code>NoSuchKey</Code>...</Error>
  *     <ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>...
  *         <Contents><Key>a%2Fb.csv</Key><Size>12</Size>...</Contents>...</ListBucketResult>
  *
@@ -15,9 +13,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-/* What stands between <name> and </name>, the first time. */
-bool s3_answer_find(struct text xml, const char *name, struct text *out_content);
 
 struct s3_object {
     struct text key; /* with %XX */

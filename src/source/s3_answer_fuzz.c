@@ -1,6 +1,7 @@
 /* Whatever a server sends: what is found lies within it. */
 #include "base/assert.h"
 #include "source/s3_answer.h"
+#include "source/xml_element.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct text rest = xml;
     struct text found;
     struct s3_object object;
-    if (s3_answer_find(xml, "Code", &found))
+    if (xml_element_find(xml, "Code", &found))
         check_within(found, xml.data, size);
     while (s3_answer_next(&rest, &object)) {
         check_within(object.key, xml.data, size);

@@ -1,4 +1,5 @@
 #include "source/s3_answer.h"
+#include "source/xml_element.h"
 #include "testing/testing.h"
 
 TEST(a_refusal_has_its_code)
@@ -6,12 +7,12 @@ TEST(a_refusal_has_its_code)
     const struct text xml =
         TEXT("<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>x</Message></Error>");
     struct text code;
-    assert_true(s3_answer_find(xml, "Code", &code));
+    assert_true(xml_element_find(xml, "Code", &code));
     assert_true(text_equal(code, TEXT("NoSuchKey")));
-    assert_false(s3_answer_find(xml, "Region", &code));
-    assert_false(s3_answer_find(TEXT("<Code>cut off"), "Code", &code));
-    assert_false(s3_answer_find(TEXT("</Code><Code>"), "Code", &code));
-    assert_false(s3_answer_find(TEXT(""), "Code", &code));
+    assert_false(xml_element_find(xml, "Region", &code));
+    assert_false(xml_element_find(TEXT("<Code>cut off"), "Code", &code));
+    assert_false(xml_element_find(TEXT("</Code><Code>"), "Code", &code));
+    assert_false(xml_element_find(TEXT(""), "Code", &code));
 }
 
 TEST(objects_come_one_after_the_other)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OWN_VARIABLES = 22, NETWORK_TEXT_MAX = 128 << 10 };
+enum { OWN_VARIABLES = 23, NETWORK_TEXT_MAX = 128 << 10 };
 
 struct command_place command_place_alone(struct arena *arena, const struct work *work)
 {
@@ -156,6 +156,8 @@ char **command_environment(struct arena *arena, const struct work *work,
                                  command_checkpoint_folder(arena, work, /* is_of_job= */ false));
     list[count++] = arena_format(arena, "SKYPILOT_NODE_RANK=%" PRIu64, place->rank);
     list[count++] = arena_format(arena, "SKYPILOT_NUM_NODES=%" PRIu64, place->world);
+    if (place->done_file)
+        list[count++] = arena_format(arena, "SOUK_DONE_FILE=%s", place->done_file);
     count += add_network(arena, work, place, list + count);
     count += add_sdk(arena, work, list, count);
     for (size_t i = 0; launch && i < launch->variable_count; i++)

@@ -13,6 +13,7 @@ struct command_place {
     const struct launch_member *members; /* that it can reach; none without a network */
     size_t member_count;
     const struct launch *launch; /* NULL: of no framework */
+    const char *done_file;       /* the ranks that have ended well, a line each; NULL: not known */
 };
 
 /* Of a rank that starts alone: all those that the job starts with are its members. */

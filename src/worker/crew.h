@@ -23,6 +23,8 @@ struct crew_callbacks {
     void (*on_stop)(void *context);
     /* The job is done, or this rank ends as its script did; `text` says why if another was lost. */
     void (*on_end)(void *context, bool is_ok, const char *text);
+    /* The scripts of these ranks have ended well while this one goes on. */
+    void (*on_done)(void *context, const struct muster_rank *ranks, size_t count);
     /* Start a command besides; then crew_launched. */
     void (*on_launch)(void *context, uint64_t id, struct text command);
 };

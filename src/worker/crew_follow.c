@@ -53,6 +53,8 @@ static void lose(struct crew_follow *follow, const char *why)
     if (!follow->has_complained)
         crew_say(text);
     follow->has_complained = true;
+    if (was_there)
+        follow->options.callbacks.on_done(follow->options.context, NULL, 0); /* nobody knows */
     if (follow->options.muster.restart == MUSTER_RESTART_NEVER && was_there) {
         snprintf(text, sizeof(text), "rank 0: %s", why);
         follow->options.callbacks.on_end(follow->options.context, false, text);
@@ -106,6 +108,9 @@ static void on_message(void *context, const struct muster_message *message)
         return;
     case MUSTER_MESSAGE_LAUNCH:
         callbacks->on_launch(follow->options.context, message->id, message->command);
+        return;
+    case MUSTER_MESSAGE_DONE:
+        callbacks->on_done(follow->options.context, message->members.items, message->members.count);
         return;
     case MUSTER_MESSAGE_JOIN:
     case MUSTER_MESSAGE_ALIVE:

@@ -69,6 +69,24 @@ static void visitor_free(struct visitor *visitor)
 
 /* ---- What the muster wants ------------------------------------------------------------------- */
 
+/* To one rank that has just started, or to all. */
+static void send_done(struct crew_lead *lead, const struct visitor *only)
+{
+    struct muster_rank *ranks = calloc(lead->options.muster.most, sizeof(*ranks));
+    ASSERT(ranks);
+    const size_t count = muster_list_done(lead->muster, ranks);
+    const struct muster_message message = {.kind = MUSTER_MESSAGE_DONE, .members = {ranks, count}};
+    LIST_EACH(&lead->visitors, node)
+    {
+        struct visitor *visitor = LIST_ITEM(node, struct visitor, node);
+        if (only ? visitor == only && count > 0 : visitor->is_rank)
+            line_link_send(visitor->link, &message);
+    }
+    if (!only)
+        lead->options.callbacks.on_done(lead->options.context, ranks, count);
+    free(ranks);
+}
+
 static void send_start(struct crew_lead *lead, uint64_t rank)
 {
     size_t count;
@@ -88,6 +106,8 @@ static void send_start(struct crew_lead *lead, uint64_t rank)
                                                                .round = index,
                                                                .members = {copy, count}});
     free(copy);
+    if (visitor)
+        send_done(lead, visitor);
 }
 
 static void end_when_alone(struct crew_lead *lead)
@@ -142,6 +162,9 @@ static void on_order(void *context, const struct muster_order *order)
         return;
     case MUSTER_SAY:
         crew_say(order->text);
+        return;
+    case MUSTER_DONE:
+        send_done(lead, NULL);
         return;
     }
 }
@@ -242,6 +265,7 @@ static void on_message(void *context, const struct muster_message *message)
     case MUSTER_MESSAGE_START:
     case MUSTER_MESSAGE_STOP:
     case MUSTER_MESSAGE_END:
+    case MUSTER_MESSAGE_DONE:
         return;
     }
 }

@@ -6,7 +6,8 @@
  *     /import/out        what becomes of it: the parts of a data set by the names of their inputs,
  *                        and job.json, what a lease carries of the job, with the shape filled in
  *
- * Or only looks at the beginning of /data/NAME, and says on standard output what it is like.
+ * Or makes a mount of it (runtime/mount_pack.h), /import/out/mount; or only looks at the beginning
+ * of /data/NAME, and says on standard output what it is like.
  */
 #include "base/arena.h"
 #include "base/buffer.h"
@@ -14,6 +15,7 @@
 #include "base/scope.h"
 #include "blob/archive.h"
 #include "runtime/job_import.h"
+#include "runtime/mount_pack.h"
 #include "train/look.h"
 #include "worker/worker.h"
 
@@ -159,6 +161,26 @@ static int import_file(struct arena *arena, const char *name, bool is_folder,
     return result;
 }
 
+/* What is packed stays so. Of a single file it is also said where its lines begin, for who shares
+ * them. */
+static int pack_mount(struct arena *arena, const char *name, struct error *error)
+{
+    struct mount_index index;
+    if (make_folder(JOB_IMPORT_FOLDER "/out", error) < 0)
+        return -1;
+    if (chdir("/data") < 0)
+        return error_set_errno(error, errno, "open \"/data\"");
+    if (mount_pack_gather(arena, name, &index, error) < 0 ||
+        (index.is_single && !mount_pack_is_compressed(name) &&
+         mount_pack_cut(arena, name, &index, error) < 0))
+        return -1;
+    AUTO_FD int fd = open(JOB_IMPORT_FOLDER "/out/" JOB_PART_MOUNT,
+                          O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return error_set_errno(error, errno, "make a file for it");
+    return mount_pack_write(name, &index, fd, error);
+}
+
 static int look_file(struct arena *arena, const char *name, bool is_whole, struct error *error)
 {
     struct look look;
@@ -205,6 +227,16 @@ int import_read_main(int argc, char **argv)
     return import_file(arena, argv[1], !strcmp(argv[2], "folder"), &limits, &error) < 0
                ? fail(&error)
                : 0;
+}
+
+int import_mount_main(int argc, char **argv)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    if (argc != 2)
+        return misused();
+    signal(SIGXFSZ, SIG_IGN);
+    return pack_mount(arena, argv[1], &error) < 0 ? fail(&error) : 0;
 }
 
 int import_look_main(int argc, char **argv)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,50 @@ void packages_print_failure(const char *what, const struct packages_command *com
         printf("%s: %s\n", what, words->kept);
     else
         printf("%s: ended with status %d\n", what, status);
+}
+
+/* ---- Wheels ---------------------------------------------------------------------------------- */
+
+int packages_is_wheel(const struct dirent *item)
+{
+    return text_ends_with(text_of(item->d_name), TEXT(".whl")) && item->d_name[0] != '-';
+}
+
+int packages_hash(const char *path, uint8_t out_hash[PACKAGE_HASH_SIZE], struct error *error)
+{
+    static uint8_t bytes[1 << 16];
+    crypto_hash_sha256_state state;
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return error_set_errno(error, errno, "%s", path);
+    crypto_hash_sha256_init(&state);
+    for (ssize_t size; (size = read(fd, bytes, sizeof(bytes))) != 0;) {
+        if (size < 0 && errno != EINTR)
+            return error_set_errno(error, errno, "%s", path);
+        if (size > 0)
+            crypto_hash_sha256_update(&state, bytes, (unsigned long long)size);
+    }
+    crypto_hash_sha256_final(&state, out_hash);
+    return 0;
+}
+
+bool packages_find_wheel(const char *folder, const uint8_t sha256[PACKAGE_HASH_SIZE],
+                         char out_path[PATH_MAX])
+{
+    char hex[2 * PACKAGE_HASH_SIZE + 1], root[PATH_MAX];
+    uint8_t hash[PACKAGE_HASH_SIZE];
+    struct dirent **items = NULL;
+    struct error ignored; /* it is not there */
+    text_hex_encode(sha256, PACKAGE_HASH_SIZE, hex);
+    snprintf(root, sizeof(root), "%s/%s/root", folder, hex);
+    const int count = scandir(root, &items, packages_is_wheel, NULL);
+    const bool is_there =
+        count == 1 && snprintf(out_path, PATH_MAX, "%.2000s/%s", root, items[0]->d_name) > 0;
+    for (int i = 0; i < count; i++)
+        free(items[i]);
+    free(items);
+    return is_there && packages_hash(out_path, hash, &ignored) == 0 &&
+           memcmp(hash, sha256, sizeof(hash)) == 0;
 }
 
 /* ---- The archive ----------------------------------------------------------------------------- */

@@ -15,7 +15,9 @@
 #include "worker/worker.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -134,25 +136,85 @@ static int fetch(const struct package_lock *lock)
     return -1;
 }
 
+/* Leaves those in the list that this machine has not. */
+static void leave_out_cached(struct package_lock *lock)
+{
+    struct locked_package *packages = lock->packages.items;
+    const size_t count = lock->packages.count;
+    char path[PATH_MAX];
+    lock->packages.count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!packages_find_wheel(PACKAGES_CACHED_MOUNT, packages[i].sha256, path))
+            packages[lock->packages.count++] = packages[i];
+    const size_t found = count - lock->packages.count;
+    if (found > 0)
+        fprintf(stderr, "souk: %zu package%s on this machine already\n", found,
+                found == 1 ? " is" : "s are");
+}
+
+static int sort_one(const char *name, const struct package_lock *lock, struct error *error)
+{
+    char from[PATH_MAX], folder[PATH_MAX], to[PATH_MAX], hex[2 * PACKAGE_HASH_SIZE + 1];
+    uint8_t hash[PACKAGE_HASH_SIZE];
+    snprintf(from, sizeof(from), PACKAGES_FETCHED_FOLDER "/%.1000s", name);
+    if (packages_hash(from, hash, error) < 0)
+        return -1;
+    if (!package_lock_find(lock, hash))
+        return error_set(error, ERROR_CORRUPT,
+                         "\"%.120s\" was fetched, and its sha256 is none that the job names", name);
+    text_hex_encode(hash, sizeof(hash), hex);
+    snprintf(folder, sizeof(folder), PACKAGES_FETCHED_FOLDER "/%s", hex);
+    if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "make \"%s\"", folder);
+    snprintf(folder, sizeof(folder), PACKAGES_FETCHED_FOLDER "/%s/root", hex);
+    if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "make \"%s\"", folder);
+    snprintf(to, sizeof(to), "%.200s/%.1000s", folder, name);
+    return rename(from, to) < 0 ? error_set_errno(error, errno, "move \"%.120s\"", name) : 0;
+}
+
+/* Each by its hash. */
+static int sort_fetched(const struct package_lock *lock, struct error *error)
+{
+    struct dirent **items = NULL;
+    const int count = scandir(PACKAGES_FETCHED_FOLDER, &items, packages_is_wheel, alphasort);
+    int result = count < 0 ? error_set_errno(error, errno, "read what was fetched") : 0;
+    for (int i = 0; i < count; i++) {
+        if (result == 0)
+            result = sort_one(items[i]->d_name, lock, error);
+        free(items[i]);
+    }
+    free(items);
+    return result;
+}
+
 int packages_fetch_main(int argc, char **argv)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
     struct error error;
     struct package_lock lock;
     (void)argv;
-    if (argc != 1) {
+    if (argc != 1 || sodium_init() < 0) {
         puts("not for people: the lender's daemon starts it");
         return 2;
-    }
-    if (packages_read_lock_at(arena, PACKAGES_LIST_MOUNT "/" PACKAGE_LOCK_FILE, &lock, &error) <
-            0 ||
-        write_requirements(&lock, &error) < 0) {
-        puts(error.message);
-        return 1;
     }
     if (mkdir(PACKAGES_FETCHED_FOLDER, 0755) < 0) {
         puts("no folder can be made for what is fetched");
         return 1;
     }
-    return lock.packages.count > 0 && fetch(&lock) < 0 ? 1 : 0;
+    int result =
+        packages_read_lock_at(arena, PACKAGES_LIST_MOUNT "/" PACKAGE_LOCK_FILE, &lock, &error);
+    if (result == 0)
+        leave_out_cached(&lock);
+    if (result == 0 && lock.packages.count == 0)
+        return 0;
+    if (result == 0)
+        result = write_requirements(&lock, &error);
+    if (result == 0 && fetch(&lock) < 0)
+        return 1;
+    if (result == 0)
+        result = sort_fetched(&lock, &error);
+    if (result < 0)
+        puts(error.message);
+    return result < 0 ? 1 : 0;
 }

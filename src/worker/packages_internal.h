@@ -5,6 +5,8 @@
 #include "base/arena.h"
 #include "runtime/package_lock.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,10 +19,12 @@ enum {
 
 /* Where what takes the list out of the archive leaves it, and what fetches them finds it. */
 #define PACKAGES_LIST_MOUNT "/list"
-/* What fetches them leaves them in FETCHED_FOLDER of its working folder; what installs them has
- * that as FETCHED_MOUNT. */
+/* What fetches them leaves each in FETCHED_FOLDER of its working folder, as SHA256/root/NAME.whl;
+ * what installs them has that as FETCHED_MOUNT. Both find those that the machine had already, in
+ * the same form, in CACHED_MOUNT. */
 #define PACKAGES_FETCHED_FOLDER "fetched"
 #define PACKAGES_FETCHED_MOUNT  "/fetched"
+#define PACKAGES_CACHED_MOUNT   "/cached"
 
 struct packages_command {
     char *words[PACKAGES_ARGUMENTS_MAX + PACKAGES_WHEELS_MAX + PACKAGE_LOCK_MAX + 1];
@@ -48,6 +52,14 @@ bool packages_run(const struct packages_command *command, bool is_echoed,
 /* Says why it failed. */
 void packages_print_failure(const char *what, const struct packages_command *command,
                             const struct packages_words *words, int status);
+
+/* Of scandir. */
+int packages_is_wheel(const struct dirent *item);
+MUST_CHECK int packages_hash(const char *path, uint8_t out_hash[PACKAGE_HASH_SIZE],
+                             struct error *error);
+/* The wheel of that hash in such a folder; false when it is not there, or has other bytes. */
+bool packages_find_wheel(const char *folder, const uint8_t sha256[PACKAGE_HASH_SIZE],
+                         char out_path[PATH_MAX]);
 
 /* The archive into the working folder. */
 MUST_CHECK int packages_unpack(const char *path, uint64_t bytes_max, struct error *error);

@@ -24,18 +24,13 @@
 #define PACKAGES        "/packages"
 #define PACKAGES_PYTHON "/packages/bin/python"
 
-static int is_wheel(const struct dirent *item)
-{
-    return text_ends_with(text_of(item->d_name), TEXT(".whl")) && item->d_name[0] != '-';
-}
-
 /* Of the folder, "" or one that ends with a slash. */
 static int add_wheels(struct packages_command *command, const char *folder, int count_max,
                       struct error *error)
 {
     struct dirent **items = NULL;
     char path[PATH_MAX];
-    const int count = scandir(folder[0] ? folder : ".", &items, is_wheel, alphasort);
+    const int count = scandir(folder[0] ? folder : ".", &items, packages_is_wheel, alphasort);
     for (int i = 0; i < count; i++) {
         snprintf(path, sizeof(path), "%s%s", folder, items[i]->d_name);
         if (count <= count_max)
@@ -50,54 +45,11 @@ static int add_wheels(struct packages_command *command, const char *folder, int 
 
 /* ---- What was fetched ------------------------------------------------------------------------ */
 
-static int hash_file(const char *path, uint8_t out_hash[PACKAGE_HASH_SIZE], struct error *error)
-{
-    static uint8_t bytes[1 << 16];
-    crypto_hash_sha256_state state;
-    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return error_set_errno(error, errno, "%s", path);
-    crypto_hash_sha256_init(&state);
-    for (ssize_t size; (size = read(fd, bytes, sizeof(bytes))) != 0;) {
-        if (size < 0 && errno != EINTR)
-            return error_set_errno(error, errno, "%s", path);
-        if (size > 0)
-            crypto_hash_sha256_update(&state, bytes, (unsigned long long)size);
-    }
-    crypto_hash_sha256_final(&state, out_hash);
-    return 0;
-}
-
-/* The files of the command from `first` on are those of the list, each once. */
-static int check_fetched(struct arena *arena, const struct packages_command *command, size_t first,
-                         const struct package_lock *lock, struct error *error)
-{
-    const struct locked_package *packages = lock->packages.items;
-    bool *is_there = arena_alloc(arena, lock->packages.count + 1);
-    memset(is_there, 0, lock->packages.count + 1);
-    for (size_t i = first; i < command->count; i++) {
-        uint8_t hash[PACKAGE_HASH_SIZE];
-        if (hash_file(command->words[i], hash, error) < 0)
-            return -1;
-        const struct locked_package *found = package_lock_find(lock, hash);
-        if (!found)
-            return error_set(error, ERROR_CORRUPT,
-                             "\"%.120s\" was fetched, and its sha256 is none that the job names",
-                             strrchr(command->words[i], '/') + 1);
-        is_there[found - packages] = true;
-    }
-    for (size_t i = 0; i < lock->packages.count; i++)
-        if (!is_there[i])
-            return error_set(error, ERROR_CORRUPT, "%s==%s: no file of its sha256 was fetched",
-                             packages[i].name, packages[i].version);
-    return 0;
-}
-
 static int add_fetched(struct packages_command *command, struct error *error)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
     struct package_lock lock;
-    const size_t first = command->count;
+    char path[PATH_MAX];
     if (packages_read_lock(arena, &lock, error) < 0)
         return error_wrap(error, "their list");
     if (lock.packages.count == 0)
@@ -106,9 +58,15 @@ static int add_fetched(struct packages_command *command, struct error *error)
         return error_set(error, ERROR_INVALID,
                          "they are to be fetched from an index, and the job does not say so "
                          "(resources.install: index)");
-    if (add_wheels(command, PACKAGES_FETCHED_MOUNT "/", PACKAGE_LOCK_MAX, error) < 0)
-        return -1;
-    return check_fetched(arena, command, first, &lock, error);
+    const struct locked_package *packages = lock.packages.items;
+    for (size_t i = 0; i < lock.packages.count; i++) {
+        if (!packages_find_wheel(PACKAGES_FETCHED_MOUNT, packages[i].sha256, path) &&
+            !packages_find_wheel(PACKAGES_CACHED_MOUNT, packages[i].sha256, path))
+            return error_set(error, ERROR_CORRUPT, "%s==%s: no file of its sha256 was fetched",
+                             packages[i].name, packages[i].version);
+        packages_command_add(command, path);
+    }
+    return 0;
 }
 
 /* ---- Installing ------------------------------------------------------------------------------ */

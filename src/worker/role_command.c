@@ -76,6 +76,7 @@ struct launched {
 };
 
 #define SOUK_PROGRAM "/souk" /* in every sandbox */
+#define DONE_FILE    "done-ranks"
 #define IMAGE_START  "/.souk/start.json"
 
 /* ---- Before it starts ------------------------------------------------------------------------ */
@@ -234,6 +235,7 @@ static int find_place(struct command_role *role, size_t local, struct command_pl
             out_place->rank = i;
     }
     *launch = (struct launch){.runs_script = true, .process_count = 1};
+    out_place->done_file = arena_format(role->arena, "%s/" DONE_FILE, role->work->launch_folder);
     return kind ? find_launch(role, kind, local, out_place, launch, error) : 0;
 }
 
@@ -311,6 +313,25 @@ static void on_start(void *context, uint64_t round, const struct muster_rank *me
     role->members = members;
     role->member_count = count;
     loop_timer_start(role->run_timer, 0); /* not from inside the last script's watch */
+}
+
+/* For a script that waits for one of them, which may never come: libsouk looks there. */
+static void on_done(void *context, const struct muster_rank *ranks, size_t count)
+{
+    const struct command_role *role = context;
+    struct error error;
+    char path[PATH_MAX];
+    struct buffer text AUTO_BUFFER;
+    buffer_init(&text, (size_t)8 * MUSTER_RANKS_MAX);
+    for (size_t i = 0; i < count; i++)
+        for (size_t at = 0; at < role->member_count; at++)
+            if (role->members[at].rank == ranks[i].rank)
+                buffer_append_format(&text, "%zu\n", at);
+    const struct text part = buffer_text(&text);
+    snprintf(path, sizeof(path), "%s/" DONE_FILE, role->work->launch_folder);
+    if (make_folder(role->work->launch_folder, &error) < 0 ||
+        file_replace(path, &part, 1, 0644, &error) < 0)
+        fprintf(stderr, "souk: which ranks are done is not known here: %s\n", error.message);
 }
 
 /* Of one without a script of its own: it is done once all that it was told to start has ended. */
@@ -436,7 +457,7 @@ static int join_crew(struct command_role *role, struct error *error)
                 .gpus_milli = lease->gpus_milli},
         .port = MUSTER_PORT,
         .address = packet_address,
-        .callbacks = {on_start, on_round_stop, on_job_end, on_launch},
+        .callbacks = {on_start, on_round_stop, on_job_end, on_done, on_launch},
         .context = role,
     };
     snprintf(options.own.name, sizeof(options.own.name), TEXT_FORMAT,

@@ -72,6 +72,8 @@ static void report_send(struct role *role, int timeout_ms)
         .transfer_ms = 1e-6 * (double)status.transfer_ns,
         .wait_ms = 1e-6 * (double)(status.waiting_ns - status.transfer_ns),
         .first_step_ms = role->first_step_ms,
+        .sent_bytes = status.sent_bytes,
+        .received_bytes = status.received_bytes,
     };
     /* A report that finds no room is lost; the next one says it all again. */
     if (control_report(role->work->control_fd, &worker_report_schema, &report, timeout_ms, &error) <

@@ -29,10 +29,11 @@ int packages_install_main(int argc, char **argv);
 int packages_list_main(int argc, char **argv);
 int packages_fetch_main(int argc, char **argv);
 
-/* `souk import-read NAME file|folder BYTES_MAX FILES_MAX` and `souk import-look NAME whole|start`,
- * hidden likewise: what the market reads for a borrower (import_main.c). What goes wrong is said on
- * standard output. */
+/* `souk import-read NAME file|folder BYTES_MAX FILES_MAX`, `souk import-mount NAME` and
+ * `souk import-look NAME whole|start`, hidden likewise: what the market reads for a borrower
+ * (import_main.c). What goes wrong is said on standard output. */
 int import_read_main(int argc, char **argv);
+int import_mount_main(int argc, char **argv);
 int import_look_main(int argc, char **argv);
 
 /* `souk rank-launch HOST COMMAND...`, hidden likewise: for a framework's launcher inside a sandbox.

@@ -5,7 +5,14 @@ import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
 
+// What is not among today's.
+const before = ({ last_7_days, slots }) => last_7_days.filter(({ slot }) => !slots.some((each) => each.slot === slot));
+
 await browse({ url, folder }, async ({ page, seen, until, look }) => {
+  // As the page itself was told last: a slot may end meanwhile.
+  page.on("response", async (response) => {
+    if (response.status() === 200 && new URL(response.url()).pathname === "/v1/prices") seen.prices = await response.json();
+  });
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
   await page.evaluate(() => (location.hash = "/market"));
@@ -17,6 +24,7 @@ await browse({ url, folder }, async ({ page, seen, until, look }) => {
   // All of the past, the newest first, and how one of its prices came about.
   await page.click(".past summary");
   const past = page.locator(".past tbody tr");
+  await until((count) => document.querySelectorAll(".past tbody tr").length === count, before(seen.prices).length);
   seen.past = await past.evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
   await past.nth(5).locator("button").click();
   await page.waitForSelector(".past tr.selected");

@@ -7,7 +7,7 @@ import { browse } from "./kit.mjs";
 
 const [url, folder, token] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ context, page, seen, look, glance, forgive }) => {
+await browse({ url, folder }, async ({ context, page, seen, look, hush, glance, forgive }) => {
   const fill = async (name, password) => {
     await page.fill("input[name=name]", name);
     await page.fill("input[name=password]", password);
@@ -60,6 +60,7 @@ await browse({ url, folder }, async ({ context, page, seen, look, glance, forgiv
   await page.click(".lend [aria-label=Copy]");
   await page.waitForSelector(".toast");
   seen.copied = await page.evaluate(() => navigator.clipboard.readText());
+  await hush();
   await look("lend");
 
   const followLink = async (isWanted) => {

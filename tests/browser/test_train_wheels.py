@@ -1,4 +1,6 @@
 """The wizard "Train a model" in a real browser, with packages of one's own: wheels that a lender installs."""
+import tarfile
+
 from browsing import Walk, assert_clean, screens
 from serving import Market
 from training import Lender, wait_for
@@ -18,6 +20,15 @@ def write_project(folder):
     return folder
 
 
+def pack(path, project, wheels):
+    """As who has all of it in one folder packs it."""
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(project, ".")
+        for each in wheels:
+            archive.add(each, f"./vendor/{each.name}")
+    return path
+
+
 def are_online(market, token, count):
     return count == sum(one["state"] == "online" for one in market.get("/v1/machines", token).json["items"])
 
@@ -27,6 +38,7 @@ def test_dropped_wheels_are_installed_for_the_job(tmp_path):
     odd = tmp_path / "mine.whl"
     odd.write_bytes(b"no wheel")
     made = [wheel(tmp_path / "wheels", name) for name in ("one", "two")]
+    archive = pack(tmp_path / "project.tar.gz", project, made)
     market = Market(tmp_path / "market", "--no-local-lender")
     lenders = []
     try:
@@ -35,10 +47,11 @@ def test_dropped_wheels_are_installed_for_the_job(tmp_path):
             lenders.append(Lender(market, lender_token, tmp_path / name, name, options=options))
         wait_for("both lenders", lambda: are_online(market, token, 2))
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("train_wheels.mjs", code["url"], screens(tmp_path), project, odd, *made) as walk:
+        with Walk("train_wheels.mjs", code["url"], screens(tmp_path), project, odd, archive, *made) as walk:
             seen = walk.end()
         job = market.get(f"/v1/jobs/{seen['first']}", token).json
         said = market.call("GET", f"/v1/jobs/{seen['first']}/artifacts/rank0-said", None, token).body
+        packed = market.get(f"/v1/jobs/{seen['second']}", token).json
     finally:
         for lender in lenders:
             lender.stop()
@@ -50,6 +63,10 @@ def test_dropped_wheels_are_installed_for_the_job(tmp_path):
     assert job["spec"]["resources"]["install"] == "wheels"
     assert {lease["machine_name"] for lease in job["leases"]} == {"wren"}
     assert seen["fetch"].startswith("python3 -m pip download") and seen["main"] == "main.py"
+    # The packages from inside an archive are the same ones.
+    assert packed["state"] == "succeeded", packed["reason"]
+    first, second = ({each["split"]: each["manifest"] for each in one["spec"]["inputs"]} for one in (job, packed))
+    assert first["wheels"] == second["wheels"] and first["files"] != second["files"]
     assert "wheels" not in seen["before"] and "wheels" not in seen["without"]
     assert "name: wheels, split: wheels" in seen["yaml"] and "name: wheels, split: wheels" in seen["again"]
     assert seen["listed"] == [path.name for path in made]

@@ -1,11 +1,11 @@
 // Brings packages to a job through the wizard: a folder whose requirements a page cannot install, wheels dropped beside it,
-// and the same job again.
+// the same job again, and all of it from one archive.
 //
-//   node train_wheels.mjs URL_WITH_CODE SCREENSHOT_FOLDER PROJECT ODD_WHEEL WHEEL...
+//   node train_wheels.mjs URL_WITH_CODE SCREENSHOT_FOLDER PROJECT ODD_WHEEL ARCHIVE WHEEL...
 import { browse } from "./kit.mjs";
 import { wizard } from "./wizard.mjs";
 
-const [url, folder, project, odd, ...wheels] = process.argv.slice(2);
+const [url, folder, project, odd, archive, ...wheels] = process.argv.slice(2);
 const { origin } = new URL(url);
 
 await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
@@ -57,4 +57,13 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   await page.click(".wheels button:has-text('Leave them out')");
   await page.waitForSelector(".wheels", { state: "detached" });
   seen.without = await yaml(false);
+
+  // From inside an archive they are taken out; the rest of it is the code.
+  await to("What");
+  await page.locator("input[type=file]").first().setInputFiles(archive);
+  await page.waitForSelector(".wheels:has-text('2 packages')");
+  await page.fill("textarea[name=run]", "");
+  await page.fill("input[name=main]", "main.py");
+  seen.packed = await yaml(true);
+  seen.second = await submit();
 });

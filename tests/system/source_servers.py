@@ -214,7 +214,12 @@ class BucketHandler(Handler):
         if self.is_signed(path, query):
             self.send_response(200 if key in server.objects else 404)
             self.send_header("Content-Length", str(len(server.objects.get(key, b""))))
+            self.send_header("ETag", f'"{self.etag(key)}"')
             self.end_headers()
+
+    def etag(self, key):
+        server = self.server_of_test
+        return server.etags.get(key) or hashlib.md5(server.objects.get(key, b"")).hexdigest()
 
     # -- writing
 
@@ -226,6 +231,7 @@ class BucketHandler(Handler):
         self.bucket, _, self.key = urllib.parse.unquote(path).lstrip("/").partition("/")
         self.query = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
         if server.drops_uploads and self.command == "POST" and "uploadId" in self.query:
+            server.drops_uploads -= 1
             server.uploads.clear()
         wrong = server.faults.get(f"{self.command} {self.query.get('partNumber', '')}".strip(), [])
         server.note(f"{self.command} {self.bucket}/{self.key} {sorted(self.query)}")
@@ -271,6 +277,8 @@ class BucketHandler(Handler):
             self.refuse(400, "InvalidPart")
             return
         server.objects[self.key] = b"".join(parts[n][1] for n in sorted(parts))
+        digests = b"".join(bytes.fromhex(parts[n][0].strip('"')) for n in sorted(parts))
+        server.etags[self.key] = f"{hashlib.md5(digests).hexdigest()}-{len(parts)}"
         del server.uploads[self.query["uploadId"]]
         if server.answers_lost:
             server.answers_lost -= 1
@@ -320,7 +328,8 @@ class Bucket(Server):
         super().__init__(BucketHandler)
         self.objects = dict(objects)
         self.uploads = {}  # by id: number -> (etag, bytes)
-        self.drops_uploads = False  # before their parts are put together
+        self.etags = {}    # of objects that were put together of parts
+        self.drops_uploads = 0  # so many times, before their parts are put together
         self.answers_lost = 0  # of those to parts that were put together
         self.faults = {}   # "PUT", "PUT 2" of a part, "POST": statuses that it is answered with first
         self.access_key, self.secret_key, self.token = "AKIATEST", "sEcReT/with+slash", token

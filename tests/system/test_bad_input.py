@@ -104,7 +104,7 @@ class Place:
         method, path, _ = OPERATIONS[name]
         for noun, number in self.ids.items():
             path = path.replace(f"/v1/{noun}/{{id}}", f"/v1/{noun}/{number}")
-        is_operators = path.startswith("/v1/settings") or "freeze" in path or path.endswith("/grant")
+        is_operators = path.startswith(("/v1/settings", "/v1/cloud")) or "freeze" in path or path.endswith("/grant")
         return self.market.call(method, path, body if isinstance(body, str) else json.dumps(body),
                                 self.operator if is_operators else self.token)
 

@@ -25,7 +25,12 @@ def dial(address):
             assert time.monotonic() < end
             time.sleep(0.05)
 
-def meet(master, is_first, size, word):
+def say(*words):
+    # In one piece: processes of one rank share its log.
+    os.write(1, (" ".join(words) + "\\n").encode())
+
+# None goes on before all have said it.
+def meet(master, is_first, size, word, *more):
     if is_first:
         server = socket.create_server(master)
         words, files = [word], []
@@ -34,18 +39,24 @@ def meet(master, is_first, size, word):
         words += [file.readline().strip() for file in files]
         for file in files:
             print(json.dumps(sorted(words)), file=file, flush=True)
-        return sorted(words)
+        say("met", *sorted(words), *more)
+        assert all(file.readline() == "said\\n" for file in files)
+        for file in files:
+            print("go on", file=file, flush=True)
+        return
     file = dial(master).makefile("rw")
     print(word, file=file, flush=True)
-    return json.loads(file.readline())
+    say("met", *json.loads(file.readline()), *more)
+    print("said", file=file, flush=True)
+    assert file.readline() == "go on\\n"
 """
 
 TORCH = MEET + """
 rank, size = int(env["RANK"]), int(env["WORLD_SIZE"])
 assert env["GROUP_RANK"] == env["ROLE_RANK"] == env["RANK"] and env["LOCAL_RANK"] == "0", env
 assert env["OMP_NUM_THREADS"] == "1" and env["GLOO_SOCKET_IFNAME"] in [name for _, name in socket.if_nameindex()], env
-met = meet((env["MASTER_ADDR"], int(env["MASTER_PORT"])), rank == 0, size, "%d@%s" % (rank, env["SOUK_ADDRESS"]))
-print("met", *met, "restart", env["TORCHELASTIC_RESTART_COUNT"], flush=True)
+meet((env["MASTER_ADDR"], int(env["MASTER_PORT"])), rank == 0, size, "%d@%s" % (rank, env["SOUK_ADDRESS"]),
+     "restart", env["TORCHELASTIC_RESTART_COUNT"])
 """
 
 TENSORFLOW = MEET + """
@@ -55,7 +66,7 @@ hosts = [host for kind in ("chief", "worker", "ps") for host in config["cluster"
 own = config["cluster"][task["type"]][task["index"]]
 assert own.split(":")[0] == env["SOUK_ADDRESS"], config
 host, port = hosts[0].split(":")
-print("met", *meet((host, int(port)), own == hosts[0], len(hosts), "%s-%d" % (task["type"], task["index"])), flush=True)
+meet((host, int(port)), own == hosts[0], len(hosts), "%s-%d" % (task["type"], task["index"]))
 """
 
 

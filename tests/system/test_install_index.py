@@ -1,6 +1,6 @@
 """Jobs whose packages the lender fetches from its own index, by hash.
 
-covers worker/packages_fetch.c, worker/packages_main.c, peer/tenancy_packages.c, client/wheels.c
+covers worker/packages.c, worker/packages_fetch.c, worker/packages_main.c, peer/tenancy_packages.c, client/wheels.c
 """
 import hashlib
 
@@ -64,6 +64,15 @@ def test_what_the_index_has_is_fetched_by_the_lender_and_the_rest_is_brought(pla
     assert sorted(downloads(index)[len(fetched):]) == wanted, downloads(index)
     assert done.returncode == 0 and "fetching" not in done.log and "asked.py" in done.log, (done.words, done.log)
     assert log_of(place).count("packages_installed") == before + 1
+    # Another list that names one of them has it from here: only who resolves asks the index for it.
+    fetched = downloads(index)
+    done = run(place, tmp_path / "other", requirements=requirements_of(index, tmp_path, "needed"),
+               wheels=[str(mine)], run="exec python3 -c 'import needed, mine; print(needed.NAME, mine.NAME)'",
+               resources={"cpus": 0.8, "memory": 0.2, "install": "index"})
+    assert done.returncode == 0 and "needed mine" in done.log, (done.out, done.err, done.log)
+    assert "souk: 1 package is on this machine already" in done.log and "fetching" not in done.log, done.log
+    assert downloads(index)[len(fetched):] == wanted[1:], downloads(index)
+    assert log_of(place).count("packages_installed") == before + 2
 
 
 def test_another_file_in_the_lenders_index_fails_the_job_and_names_it(place, shelf, tmp_path):

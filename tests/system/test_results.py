@@ -88,9 +88,17 @@ def test_parts_whose_last_answer_is_lost_are_there_and_that_is_enough(left):
 
 def test_an_upload_that_is_gone_is_no_success_where_another_object_is(left):
     with Bucket({"x/rank0-large.bin": b"an older one"}) as bucket:
-        bucket.drops_uploads = True
+        bucket.drops_uploads = 2
         done = fetch(left, "s3://souk-data/x", bucket.environment(), "rank0-large.bin", code=3)
         assert "dropped the parts" in done.stderr and bucket.objects == {"x/rank0-large.bin": b"an older one"}, done.stderr
+
+
+def test_an_object_of_the_same_size_does_not_pass_for_the_one_that_was_sent(left):
+    with Bucket({"x/rank0-large.bin": bytes(len(LARGE))}) as bucket:
+        bucket.drops_uploads = 1
+        fetch(left, "s3://souk-data/x", bucket.environment(), "rank0-large.bin")  # sent once more
+        assert bucket.objects == {"x/rank0-large.bin": LARGE} and bucket.uploads == {}
+        assert bucket.asked.count("HEAD x/rank0-large.bin") == 1, bucket.asked
 
 
 @pytest.mark.parametrize("change, target, code, words", [

@@ -5,9 +5,11 @@ covers library/handle.c, library/souk_client.c, library/souk_follow.c, library/s
 import asyncio
 import contextlib
 import http.server
+import io
 import json
 import os
 import pathlib
+import queue
 import re
 import signal
 import socket
@@ -28,6 +30,7 @@ os.environ["SOUK_LIBRARY"] = str(LIBRARY)
 sys.path.insert(0, str(ROOT / "python"))
 
 import souk as sdk  # noqa: E402
+from souk.progress import Progress  # noqa: E402
 
 HELLO = """\
 name: hello
@@ -166,11 +169,50 @@ def test_ctrl_c_ends_the_waiting_and_not_the_job(place, client, tmp_path):
     task.cancel()
 
 
+def test_who_waits_is_told_that_the_market_is_away_and_back(tmp_path):
+    market = Market(tmp_path / "market", "--no-local-lender")
+    port, link_port = market.ready["http_port"], market.ready["link_port"]
+    market.options += ("--listen", f"127.0.0.1:{port}", "--link-listen", f"127.0.0.1:{link_port}")
+    notes, shown, ended = queue.Queue(), io.StringIO(), []
+    try:
+        with sdk.Client(market.url, market.sign_up("borrower"), config_dir=tmp_path) as client:
+            job = client.submit(sdk.Task(HELLO))  # nobody lends: it waits
+            waiting = [threading.Thread(target=lambda: ended.append(client.wait(job, HUNG_S, notes.put))),
+                       threading.Thread(target=lambda: ended.append(Progress(client, job, shown).run(HUNG_S)))]
+            for thread in waiting:
+                thread.start()
+            wait_for("the follower", lambda: f"job {job}: " in shown.getvalue())
+            market.kill()
+            away = notes.get(timeout=HUNG_S)
+            assert re.match(r"market not reached since \d\d:\d\d:\d\d, still trying: .", away), away
+            wait_for("the same on the screen", lambda: "still trying" in shown.getvalue())
+            market.start()
+            back = notes.get(timeout=HUNG_S)
+            assert re.match(r"market reached again after \d+ s$", back), back
+            wait_for("the same on the screen", lambda: "reached again" in shown.getvalue())
+            client.cancel(job)
+            for thread in waiting:
+                thread.join(HUNG_S)
+            assert [one["state"] for one in ended] == ["cancelled"] * 2
+            assert notes.empty() and shown.getvalue().count("still trying") == 1
+    finally:
+        market.stop()
+
+
 def test_what_is_wrong_is_said_with_its_place_and_the_markets_words(place, client, tmp_path):
     market, token = place
     with pytest.raises(sdk.Invalid) as caught:
         sdk.Task.from_yaml("name: x\nnum_nodes: many\nrun: echo\n")
     assert (caught.value.line, caught.value.column) == (2, 12) and "num_nodes" in str(caught.value)
+    assert caught.value.mistakes == []
+    with pytest.raises(sdk.Invalid) as caught:
+        sdk.validate("name: x\nnum_nodes: many\nresources: {cpus: lots, memori: 1}\nrun: echo\n")
+    assert caught.value.line == 2 and [(one.line, one.column, one.field) for one in caught.value.mistakes] == [
+        (2, 12, "num_nodes"), (3, 19, "resources.cpus"), (3, 25, "resources")]
+    assert str(caught.value).count("\n") == 2 and 'unknown field "memori"; did you mean "memory"?' in str(caught.value)
+    with pytest.raises(sdk.Invalid) as caught:  # as many as there is room for
+        sdk.validate("name: x\nrun: echo\n" + "".join(f"unknown{i}: 1\n" for i in range(200)))
+    assert 20 < len(caught.value.mistakes) < 200 and caught.value.mistakes[0].line == 3
     with pytest.raises(sdk.Invalid, match="num_nodes"):
         sdk.Task({"name": "x", "num_nodes": "many", "run": "echo"})
     with pytest.raises(sdk.Refused) as caught:
@@ -243,6 +285,11 @@ def test_no_market_is_sent_anothers_token(place, tmp_path, monkeypatch):
         monkeypatch.delenv("SOUK_SERVER")
         connect(url)
         assert heard == [None, None, "Bearer of-this", None, "Bearer told", "Bearer of-this"]
+        monkeypatch.delenv("SOUK_TOKEN")
+        (tmp_path / "markets").touch(0o600)  # signed in at it before, as the command line keeps it
+        (tmp_path / "markets").write_text(json.dumps({"markets": [{"server": url, "token": "kept"}]}))
+        connect(url + "/")
+        assert heard[6:] == ["Bearer kept"]
 
 
 def test_a_log_that_breaks_off_is_asked_for_again_and_is_no_good_end(tmp_path):

@@ -10,7 +10,7 @@ import uuid
 import pytest
 
 from checkpoints import Place
-from hidden import Hush, submit, where_it_is
+from hidden import Hush, is_in_memory, submit, where_it_is
 from serving import HUNG_S, PROGRAM
 from training import wait_for
 
@@ -42,6 +42,8 @@ def test_ranks_have_them_and_nothing_else_does(place):
     shown += [place.souk("job", "show", str(hush.id), *more).stdout for more in ((), ("--json",))]
     assert not [word for word in hush.words if word in "".join(shown)]
     assert where_it_is(place.folder, hush.words) == []
+    (keeper,) = place.lenders["first"].keepers().values()
+    assert not is_in_memory(keeper, hush.words)  # its rank has them, and it was the last to need them
     place.souk("job", "cancel", "-y", str(hush.id))
     wait_for("its secrets to go", lambda: not list((place.folder / "market" / "secrets").iterdir()))
 

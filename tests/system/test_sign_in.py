@@ -1,6 +1,6 @@
 """A token goes only to the market it was made for.
 
-covers client/settings.c, cli/sign_in.c
+covers client/markets.c, client/settings.c, cli/sign_in.c
 """
 import json
 import stat

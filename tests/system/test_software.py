@@ -1,7 +1,8 @@
 """Software of lenders (souk lend --software): jobs that ask for its label use it, read-only, and no others see it.
 
-covers peer/software.c
+covers peer/software.c, server/job_software.c
 """
+import json
 import os
 import pathlib
 import re
@@ -11,6 +12,7 @@ import tempfile
 
 import pytest
 
+from ranks import Place as Ranks
 from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
@@ -69,3 +71,48 @@ def test_what_cannot_be_lent_is_refused_at_the_start(item, why, tmp_path):
     done = subprocess.run([PROGRAM, "lend", "--state-dir", str(tmp_path / "state"), "--server", "http://127.0.0.1:1",
                            "--software", item], capture_output=True, text=True, timeout=HUNG_S, stdin=subprocess.DEVNULL)
     assert done.returncode != 0 and "--software" in done.stderr and why in done.stderr, done
+
+
+class Place(Ranks):
+    def lender_of(self, name):
+        return {"options": ("--network", "job", *(("--labels", "openmpi") if name == "with" else ("--hide-labels", "openmpi")))}
+
+
+def test_who_starts_a_framework_is_told_that_machines_lack_it(tmp_path):
+    place = Place(tmp_path, ())
+    try:
+        place.lend("without")
+        path = tmp_path / "job.yaml"
+
+        def told(*command, **fields):
+            job = {"name": "ring", "run": "sleep 600", "num_nodes": 1, "runtime": "mpi",
+                   "resources": {"cpus": 0.4, "memory": 0.1}, **fields}
+            path.write_text(json.dumps(job))
+            done = subprocess.run([PROGRAM, *command, "--server", place.market.url, "--config-dir", str(tmp_path / "config")],
+                                  capture_output=True, text=True, timeout=HUNG_S, stdin=subprocess.DEVNULL,
+                                  env={**os.environ, "SOUK_TOKEN": place.token, "NO_COLOR": "1", "COLUMNS": "400"})
+            return " ".join((done.stdout + done.stderr).split())
+
+        plan = ("job", "submit", str(path))
+        none = "Warning the only machine that it could have now lacks mpirun (label openmpi), which runtime mpi runs on: bring it"
+        assert none in told(*plan)
+        assert "Warning" not in told(*plan, runtime="command")
+        # Who asks for it by its label is told why it waits, as of any label; who brings it nothing.
+        asked = told(*plan, resources={"cpus": 0.4, "memory": 0.1, "labels": ["openmpi"]})
+        assert "mpirun" not in asked and "without its wish for labels it would start now" in asked, asked
+        (tmp_path / "requirements.txt").write_text("mpi4py\n")
+        quote = place.market.post("/v1/quotes", {"name": "ring", "run": "true", "runtime": "mpi", "requirements": "mpi4py",
+                                                 "resources": {"install": "wheels"}}, place.token)
+        assert quote.status == 200 and quote.json["warning"] == "", quote
+        place.lend("with")
+        assert "Warning only 1 of the 2 machines that it could have now has mpirun (label openmpi), which runtime mpi runs on: " \
+            "ask for it by resources: {labels: [openmpi]}" in told(*plan)
+        told("job", "submit", "-y", "--detach", str(path), runtime="command", num_nodes=2)  # takes both
+        wait_for("that job", lambda: place.job()["state"] == "running")
+        told("job", "submit", "-y", "--detach", str(path))
+        waiting = place.job()
+        assert waiting["state"] == "pending", waiting
+        assert "Warning: only 1 of the 2 machines" in told("job", "explain", str(waiting["id"]))
+        assert place.market.get(f"/v1/jobs/{waiting['id']}/explain", place.token).json["warning"].startswith("only 1 of the 2")
+    finally:
+        place.stop()

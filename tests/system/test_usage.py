@@ -90,6 +90,9 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(souk, arguments, sentence):
 def test_a_good_job_file_is_shown_whole(souk):
     example = ROOT / "examples" / "fashion-mnist.yaml"
     assert "is a good job file" in souk("job", "validate", example).stdout
+    told = souk("job", "validate", "-", stdin="name: x\nrun: echo\nresources: {memory: 2+}\n").stdout
+    assert "resources.memory: at least 2.0 GiB is leased, and billed, as 2.0 GiB each" in " ".join(told.split()), told
+    assert "resources.memory" not in souk("job", "validate", "-", stdin="name: x\nrun: echo\n").stdout
     job = json.loads(souk("job", "validate", example, "--json").stdout)
     assert job["name"] == "fashion-mnist" and job["num_nodes"] == 3
     assert job["train"]["loss"] == "cross_entropy"

@@ -44,6 +44,11 @@ export function Explain({ id }: { id: number }) {
       {data && (
         <>
           <p class="sentences">{data.text}</p>
+          {data.warning && (
+            <Note tone="warn">
+              {words.explain.warning}: {data.warning}.
+            </Note>
+          )}
           {data.nearest && (
             <Note>
               {words.explain.nearest}: {data.nearest}.

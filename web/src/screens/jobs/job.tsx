@@ -21,14 +21,17 @@ import { Lanes } from "./lanes";
 import { Leases } from "./leases";
 import { Logs } from "./logs";
 import { accuracy, predictsNumbers, workersOf } from "./names";
+import { JobProfile } from "./profile";
 import { elapsedMs, epochsDone, epochsWanted, expectedMs, progress } from "./progress";
 import { Results } from "./results";
 import { Watch } from "./watch";
 
 type Detail = Schemas["JobDetail"];
 
-const tabs = ["overview", "workers", "logs", "bill", "results"] as const;
+const tabs = ["overview", "workers", "profile", "logs", "bill", "results"] as const;
 type Tab = (typeof tabs)[number];
+// Of one's own program nobody knows what a step is.
+const tabsOf = (job: Detail) => tabs.filter((name) => name !== "profile" || (job.runtime === "native" && job.started_ms > 0));
 
 function JobFigures({ job }: { job: Detail }) {
   const now_ms = useMarketNow(job.started_ms > 0 && !hasEnded(job));
@@ -110,6 +113,7 @@ function Overview({ job }: { job: Detail }) {
 
 function Panel({ tab, job, query }: { tab: Tab; job: Detail; query: URLSearchParams }) {
   if (tab === "workers") return <Leases job={job} />;
+  if (tab === "profile") return <JobProfile id={job.id} />;
   if (tab === "logs") return <Logs key={job.id} job={job} query={query} />;
   if (tab === "bill") return <JobBill id={job.id} />;
   if (tab === "results") return <Results job={job} />;
@@ -145,7 +149,7 @@ export function JobPage({ id, tab: asked, query }: JobPageProps) {
             {job.reason && job.state !== "pending" && job.state !== "failed" && <Note>{job.reason}</Note>}
             <JobFigures job={job} />
           </section>
-          <Tabs label={words.tabs.label} tabs={tabs.map((name) => ({ name, label: words.tabs[name] }))} selected={tab}
+          <Tabs label={words.tabs.label} tabs={tabsOf(job).map((name) => ({ name, label: words.tabs[name] }))} selected={tab}
             onSelect={(name) => go(name === "overview" ? link("jobs", id) : link("jobs", id, name))}>
             <Panel tab={tab} job={job} query={query} />
           </Tabs>

@@ -41,7 +41,7 @@ function Now({ machine }: { machine: Machine }) {
         note={words.loadNote} />
       <Figure label={words.temperature} value={temperature ? `${number(temperature)} °C` : "–"}
         note={live && !temperature ? words.noSensor : powerWords(live)} />
-      <Figure label={words.memoryFree} value={words.of(bytes(machine.free.ram_bytes), bytes(offer.ram_bytes))} unit={words.memoryLent}
+      <Figure label={words.memoryFree} value={bytes(machine.free.ram_bytes)} unit={words.memoryLent(bytes(offer.ram_bytes))}
         note={live?.free_ram_bytes === undefined ? undefined : words.memoryThere(bytes(live.free_ram_bytes))} />
       <Figure label={words.roundTrip} value={live?.rtt_us ? words.ms(number(live.rtt_us / 1000, live.rtt_us < 10_000 ? 2 : 0)) : "–"} />
     </Figures>

@@ -17,10 +17,23 @@ test("a list of packages is installed from the machines' index again, wheels as 
   assert.equal(jobFile(draftOf(specOf({ resources: { install: "wheels" } }), usual)).resources?.install, undefined);
 });
 
-test("of secrets only the names stay, to be told", () => {
+test("of secrets only the names stay, whose values have to be given anew", () => {
   const draft = draftOf(specOf({ secret_names: ["KEY", "TOKEN"], secret_file: "ab".repeat(16) }), usual);
-  assert.deepEqual(draft.secretsBefore, ["KEY", "TOKEN"]);
+  assert.deepEqual(draft.secrets.map(({ name }) => name), ["KEY", "TOKEN"]);
   assert.deepEqual(draft.rest, {});
-  assert.ok(!/secret|KEY|abab/.test(JSON.stringify(jobFile(draft))));
-  assert.equal(draftOf(specOf({ secret_names: [], secret_file: "" }), usual).secretsBefore, undefined);
+  assert.deepEqual(jobFile(draft).secret_names, ["KEY", "TOKEN"]);
+  assert.ok(!/abab/.test(JSON.stringify(jobFile(draft))));
+  assert.deepEqual(draftOf(specOf({ secret_names: [], secret_file: "" }), usual).secrets, []);
+});
+
+test("files of mounts stay at their places, whole or in parts, and are no code", () => {
+  const inputs = [archive("files"), { ...archive("mount"), name: "mount-0" }, { ...archive("mount"), name: "mount-1", records: 99 }];
+  const given = { inputs, file_mounts: { "rows.csv": { shard: true }, images: {} } };
+  const draft = draftOf(specOf(given), usual);
+  assert.deepEqual(draft.mounts.map(({ target, isShared, sent }) => [target, isShared, sent.records]), [["images", false, 10], ["rows.csv", true, 99]]);
+  assert.deepEqual(draft.code.inputs.map(({ split }) => split), ["files"]);
+  const again = jobFile(draft);
+  assert.deepEqual(again.file_mounts, { images: {}, "rows.csv": { shard: true } });
+  assert.deepEqual(again.inputs, inputs);
+  assert.deepEqual(draft.rest, {});
 });

@@ -1,7 +1,8 @@
 // "Train again with changes": the wizard filled from a job that was submitted.
 import { marketNow } from "../../core/clock";
 import { durationOf } from "../jobs/progress";
-import { emptyDraft, groups, isOffered, localMinute, ofRuntime, readBy, type Draft, type Group, type Input, type Json, type Layer, type Sent } from "./draft";
+import { emptyDraft, groups, isOffered, localMinute, ofRuntime, readBy, type Draft, type Group, type Input, type Json, type Layer, type Mount, type Sent } from "./draft";
+import { byBytes } from "./mount";
 
 const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
 const record = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
@@ -66,8 +67,19 @@ function filesOf(inputs: Input[]): Sent | null {
   return inputs.length ? { name: "", by: "", inputs, train: {}, rows: 0, bytes } : null;
 }
 
+// Their inputs are named by the order of their places.
+function mountsOf(file_mounts: Json, inputs: Input[]): Mount[] {
+  return Object.keys(file_mounts).sort(byBytes).map((target, at): Mount => {
+    const found = inputs.find(({ split, name }) => split === "mount" && name === `mount-${at}`);
+    return {
+      id: at + 1, target, isShared: record(file_mounts[target]).shard === true, way: "upload", url: "",
+      sent: found ? { name: "", url: "", manifest: found.manifest, records: found.records, bytes: found.records, files: 0, parts: 0 } : null,
+    };
+  });
+}
+
 function codeOf(spec: Json, resources: Json, inputs: Input[]): Partial<Draft> {
-  const { envs, setup, run } = take(spec, "envs", "setup", "run");
+  const { envs, setup, run, file_mounts, secret_names } = take(spec, "envs", "setup", "run", "file_mounts", "secret_names", "secret_file");
   const wheels = inputs.filter(({ split }) => split === "wheels");
   const install = wheels.length ? take(resources, "install").install : undefined; // it goes with them
   const packages = filesOf(wheels);
@@ -75,7 +87,9 @@ function codeOf(spec: Json, resources: Json, inputs: Input[]): Partial<Draft> {
     kind: "code", run: text(run), setup: text(setup),
     envs: Object.entries(record(envs)).map(([name, value]) => `${name}=${text(value)}`).join("\n"),
     network: text(take(resources, "network").network),
-    code: filesOf(inputs.filter(({ split }) => split !== "wheels")),
+    code: filesOf(inputs.filter(({ split }) => split !== "wheels" && split !== "mount")),
+    secrets: (Array.isArray(secret_names) ? secret_names : []).map((name, at) => ({ id: at + 1, name: text(name) })),
+    mounts: mountsOf(record(file_mounts), inputs),
     wheels: packages && install === "index" ? { ...packages, install } : packages,
   };
 }
@@ -117,7 +131,6 @@ export function draftOf(spec: Json, usual: Json): Draft {
   const left = structuredClone(spec);
   const inputs = (take(left, "inputs").inputs ?? []) as Input[];
   const { name, num_nodes, num_nodes_max } = take(left, "name", "num_nodes", "num_nodes_max");
-  const { secret_names } = take(left, "secret_names", "secret_file");
   const resources = record(left.resources), sync = record(left.sync), market = record(left.market), train = record(left.train);
   const runtime = text(take(left, "runtime").runtime);
   const own = runtime === "native" ? trainOf(train, inputs) : { ...codeOf(left, resources, inputs), runtime };
@@ -133,7 +146,6 @@ export function draftOf(spec: Json, usual: Json): Draft {
     cpus: cpusText, canHaveMoreCpus, memory: memoryText, canHaveMoreMemory, disk: text(disk_size), gpus: text(accelerators),
     policy: text(policy) || "auto", servers: text(servers) || "1", hasReplica: replica === true,
     longest: text(max_run_time), expected: text(expected_run_time), cost: text(max_total_cost), ...startOf(text(start)),
-    ...(Array.isArray(secret_names) && secret_names.length ? { secretsBefore: secret_names.map(text) } : {}),
     ...moreOf(tidy(left, usual), [...Object.values(groups).flat(), ...ofRuntime(runtime)]),
   };
   return draft.sent ? { ...draft, sent: { ...draft.sent, by: readBy(draft) } } : draft;

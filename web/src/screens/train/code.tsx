@@ -11,6 +11,7 @@ import { Drop, type Picked } from "./drop";
 import type { StepProps } from "./index";
 import { More } from "./more";
 import { choicesOf, useSchema } from "./schema";
+import { Secrets } from "./secrets";
 import { codeSender, Sending } from "./sending";
 import { sendCode } from "./upload";
 import { Ways } from "./ways";
@@ -112,6 +113,7 @@ export function Code(props: StepProps) {
         native={{ name: "setup" }} onValue={(setup) => change({ setup })} />
       <Field label={words.envs} hint={words.envsHint} rows={2} value={draft.envs} error={wrong("envs")}
         native={{ name: "envs" }} onValue={(envs) => change({ envs })} />
+      <Secrets {...props} />
       <Select label={words.network} value={draft.network} name="network"
         choices={[{ value: "", label: words.networkUsual }, ...choicesOf(schema("resources.network"), words.networks)]}
         error={wrong("resources.network")} onValue={(network) => change({ network })} />

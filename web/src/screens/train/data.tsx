@@ -3,13 +3,13 @@ import { useId } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
 import { bytes, number } from "../../core/format";
 import { resource, useResource } from "../../core/resource";
-import { link } from "../../core/router";
 import { machines } from "../../core/store";
 import { train } from "../../text/en";
 import { Field } from "../../ui/field";
 import { Card, Note, ProblemNote, Skeleton } from "../../ui/parts";
 import type { Draft } from "./draft";
 import type { StepProps } from "./index";
+import { Mounts } from "./mounts";
 import { AtAddress, OwnFiles } from "./own";
 import { dataSender } from "./sending";
 import { Ways } from "./ways";
@@ -90,13 +90,7 @@ export function Data(props: StepProps) {
     if (!dataSender.isBusy.value) dataSender.problem.value = null; // it was about the other
     change({ source });
   };
-  if (draft.kind === "code")
-    return (
-      <Card>
-        <p>{words.codeNeedsNone}</p>
-        <a href={link("train", "what")}>{words.toFiles}</a>
-      </Card>
-    );
+  if (draft.kind === "code") return <Mounts {...props} />;
   return (
     <>
       <Card>

@@ -2,6 +2,7 @@
 import { marketNow } from "../../core/clock";
 import type { Schemas } from "../../api/client";
 import { train as texts } from "../../text/en";
+import { byBytes } from "./mount";
 
 export type Json = Record<string, unknown>;
 
@@ -41,6 +42,44 @@ export interface Raw {
   bytes: number;
 }
 
+// Files of file_mounts that the market has.
+export interface MountSent {
+  name: string;
+  url: string; // where the market fetched them; empty: they are from this computer
+  manifest: string;
+  records: number;
+  bytes: number;
+  files: number; // 0: an earlier job's, of which this is not known
+  parts: number; // how many ranks can share them
+}
+
+export interface Mount {
+  id: number;
+  target: string; // the place in the working folder
+  isShared: boolean; // each rank has its part
+  way: "upload" | "address";
+  url: string;
+  sent: MountSent | null;
+}
+
+// Of a secret the draft has the name alone.
+export interface SecretName {
+  id: number;
+  name: string;
+}
+
+// What the machines are to be chosen by.
+export interface Wish {
+  rule: "auto" | "cost-opt" | "time-opt" | "scala-opt" | "scala-opt-m";
+  kind: "cheapest" | "fastest" | "safest"; // of auto
+  perHour: string;
+  whole: string;
+  deadline: string;
+  workersMost: string;
+  serverType: string;
+  workerType: string;
+}
+
 export type Look = Schemas["FileLook"];
 
 export interface Draft {
@@ -64,6 +103,8 @@ export interface Draft {
   network: string;
   code: Sent | null;
   wheels: Sent | null; // packages that are installed for it
+  secrets: SecretName[];
+  mounts: Mount[];
   source: "catalogue" | "upload" | "url" | "peer";
   dataset: string;
   file: string; // that was chosen here
@@ -74,6 +115,8 @@ export interface Draft {
   sent: Sent | null;
   importing: { id: number; by: string } | null; // what the market reads just now
   peer: string;
+  wish: Wish;
+  foretold: (Schemas["Prediction"] & { of: string }) | null; // of the machines that were chosen
   workers: string;
   workersMost: string;
   cpus: string;
@@ -92,7 +135,6 @@ export interface Draft {
   before: string; // as <input type="datetime-local"> writes it
   more: Record<string, string>; // further fields of the job file, by path
   rest: Json; // of the job it began with: what the wizard has no field for
-  secretsBefore?: string[]; // names of that job's secrets, whose values nobody is told
   key: string; // of the submission, and the job file it belongs to: a lost answer is asked for again
   keyOf: string;
 }
@@ -108,8 +150,9 @@ export function emptyDraft(): Draft {
   return {
     name: "", kind: "model", model: "lenet5", layers: [{ type: "dense", values: {} }], loss: "",
     optimizer: "sgd", rate: "0.01", momentum: "0.9", decay: "0", batch: "32", epochs: "5", accuracy: "",
-    runtime: "command", main: "", run: "", setup: "", envs: "", network: "", code: null, wheels: null,
+    runtime: "command", main: "", run: "", setup: "", envs: "", network: "", code: null, wheels: null, secrets: [], mounts: [],
     source: "catalogue", dataset: "fashion-mnist", file: "", look: null, raw: null, url: "", sha256: "", sent: null, importing: null, peer: "",
+    wish: { rule: "auto", kind: "cheapest", perHour: "", whole: "", deadline: "", workersMost: "", serverType: "", workerType: "" }, foretold: null,
     workers: "1", workersMost: "", cpus: "0.25", canHaveMoreCpus: true, memory: "0.25", canHaveMoreMemory: true,
     disk: "1", gpus: "", policy: "auto", servers: "1", hasReplica: false,
     longest: "1h", expected: "", cost: "",
@@ -239,9 +282,39 @@ function startOf({ start, before }: Draft): string {
   return start === "by" ? `by ${instant(before)}` : `cheapest before ${instant(before)}`;
 }
 
+// ---- Files of a program ----
+
+export const mountSentNow = ({ way, url, sent }: Mount) => (sent && sent.url === (way === "address" ? url.trim() : "") ? sent : null);
+
+// "~/data/" and "./data" are "data".
+export const placeOf = ({ target }: Mount) => target.trim().replace(/^[~.]\//, "").replace(/\/+$/, "");
+
+// In the order of their places, by which their inputs are named.
+const mountsOf = ({ mounts }: Draft) =>
+  mounts.filter((mount) => placeOf(mount)).sort((a, b) => byBytes(placeOf(a), placeOf(b)));
+
+const mountInputs = (draft: Draft): Input[] => mountsOf(draft).flatMap((mount, at): Input[] => {
+  const sent = mountSentNow(mount);
+  return sent ? [{ name: `mount-${at}`, split: "mount", manifest: sent.manifest, records: sent.records }] : [];
+});
+
+function mountMistakes({ mounts, workers }: Draft): Mistake[] {
+  return mounts.flatMap((mount, at): Mistake[] => {
+    const place = placeOf(mount);
+    const of = (part: string, text: string) => ({ field: `file_mounts[${at}].${part}`, text });
+    const sent = mountSentNow(mount);
+    const isTwice = mounts.some((other, before) => before < at && placeOf(other) === place);
+    return [
+      ...(!place ? [of("target", texts.mounts.noTarget)] : isTwice ? [of("target", texts.mounts.twice(place.slice(0, 60)))] : []),
+      ...(!sent ? [of("source", mount.way === "address" ? texts.mounts.notFetched : texts.mounts.notSent)] : []),
+      ...(sent?.files && mount.isShared && sent.parts < Number(workers) ? [of("shard", texts.mounts.few(sent.parts, workers.trim()))] : []),
+    ];
+  });
+}
+
 function inputsOf(draft: Draft): Input[] | undefined {
   if (draft.kind === "code") {
-    const inputs = [...(draft.code?.inputs ?? []), ...(draft.wheels?.inputs ?? [])];
+    const inputs = [...(draft.code?.inputs ?? []), ...(draft.wheels?.inputs ?? []), ...mountInputs(draft)];
     return inputs.length ? inputs : undefined;
   }
   return isSent(draft) ? draft.sent!.inputs : undefined;
@@ -265,8 +338,13 @@ export function commandOf({ main, runtime }: Pick<Draft, "main" | "runtime">): s
   return runtime === "mpi" ? `mpirun ${started}` : started;
 }
 
+const someOf = <Value,>(list: Value[]) => (list.length ? list : undefined);
+
 const codeOf = (draft: Draft): Json => ({
   runtime: draft.runtime, envs: envsOf(draft.envs), setup: words(draft.setup), run: words(draft.run) ?? words(commandOf(draft)),
+  secret_names: someOf(draft.secrets.map(({ name }) => name.trim()).filter(Boolean)),
+  file_mounts: draft.mounts.some(placeOf)
+    ? Object.fromEntries(mountsOf(draft).map((mount) => [placeOf(mount), mount.isShared ? { shard: true } : {}])) : undefined,
 });
 
 const modelOf = (draft: Draft): Json => ({
@@ -356,9 +434,9 @@ export function isOffered({ at, but, only }: Group, path: string): boolean {
 // ---- What is wrong, by step ----
 
 const fieldsOf: Record<Exclude<Step, "check">, readonly string[]> = {
-  what: ["name", "runtime", "main", "run", "setup", "envs", "workdir", "train.model", "train.layers", "train.loss", "train.optimizer",
+  what: ["name", "runtime", "main", "run", "setup", "envs", "secrets", "secret_names", "workdir", "train.model", "train.layers", "train.loss", "train.optimizer",
     "train.batch", "train.epochs", "train.target", "train.seed", "train.shards", "train.augment", "resources.network"],
-  data: ["train", "inputs"],
+  data: ["train", "inputs", "file_mounts"],
   machines: ["num_nodes", "num_nodes_max", "resources", "sync", "market"],
 };
 
@@ -379,6 +457,7 @@ export interface Mistake {
 export function ownMistakes(draft: Draft): Mistake[] {
   const main = draft.main.trim().replace(/^\.\//, "");
   const files = draft.code?.files;
-  const isMissing = draft.kind === "code" && main && !draft.run.trim() && files && !files.includes(main);
-  return isMissing ? [{ field: "main", text: texts.code.noMain(main.slice(0, 100)) }] : [];
+  if (draft.kind !== "code") return [];
+  const isMissing = main && !draft.run.trim() && files && !files.includes(main);
+  return [...(isMissing ? [{ field: "main", text: texts.code.noMain(main.slice(0, 100)) }] : []), ...mountMistakes(draft)];
 }

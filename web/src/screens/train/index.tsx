@@ -11,12 +11,15 @@ import { ask } from "../../ui/dialog";
 import { Head, Note, ProblemNote } from "../../ui/parts";
 import type { ScreenProps } from "..";
 import { draftOf } from "./again";
+import { forgetChoice } from "./choose";
 import { useCheck, type Checking } from "./checking";
 import { Data, datasets } from "./data";
 import { emptyDraft, jobFile, ownMistakes, steps, type Draft, type Json, type Step } from "./draft";
 import { Machines } from "./machines";
+import { forgetMounts } from "./mounts";
 import { forgetData, goOn } from "./own";
 import { Review } from "./review";
+import { forgetSecrets, secretMistakes } from "./secrets";
 import { sendingNow, stopSending } from "./sending";
 import { What } from "./what";
 import "./style.css";
@@ -124,12 +127,15 @@ export default function Train({ rest, query }: ScreenProps) {
   const { name: fromName, problem: fromProblem } = useFrom(query.get("from"), put);
   const text = JSON.stringify(jobFile(draft));
   const step = steps.find((each) => each === rest[0]) ?? "what";
-  const checking = useCheck(text, step, ownMistakes(draft));
+  const checking = useCheck(text, step, [...ownMistakes(draft), ...secretMistakes(draft)]);
   const done = () => {
     clear();
     latest.current = emptyDraft(); // what stops says so before the next frame
     stopSending();
+    forgetChoice();
     forgetData();
+    forgetMounts();
+    forgetSecrets();
   };
   const anew = async () => {
     if (!(await ask({ title: words.anewAsk, body: words.anewBody, action: words.anew }))) return;

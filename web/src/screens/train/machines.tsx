@@ -4,6 +4,7 @@ import { unit } from "../../core/store";
 import { train } from "../../text/en";
 import { Field, Select, Toggle } from "../../ui/field";
 import { Card } from "../../ui/parts";
+import { Choose } from "./choose";
 import { groups, type Draft } from "./draft";
 import type { StepProps } from "./index";
 import { More } from "./more";
@@ -29,7 +30,7 @@ function Size(props: StepProps) {
   const { draft, change } = props;
   const typed = useTyped(props);
   return (
-    <Card title={words.title}>
+    <Card title={draft.kind === "code" ? words.title : words.byHand}>
       <div class="grid">
         {typed("workers", "num_nodes", words.workers, words.workersHint)}
         {typed("workersMost", "num_nodes_max", words.workersMost, words.workersMostHint)}
@@ -97,6 +98,7 @@ function Limits(props: StepProps) {
 export function Machines(props: StepProps) {
   return (
     <>
+      <Choose {...props} />
       <Size {...props} />
       {props.draft.kind !== "code" && <Sync {...props} />}
       <Limits {...props} />

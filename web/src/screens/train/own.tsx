@@ -9,6 +9,7 @@ import { train } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field } from "../../ui/field";
 import { Card } from "../../ui/parts";
+import { Credentials, credentialsOf, isAddress } from "./address";
 import type { OnProgress } from "./chunks";
 import { Drop, type Picked } from "./drop";
 import { isSent, readBy, trainToRead, type Draft, type Input, type Look, type Sent } from "./draft";
@@ -46,10 +47,8 @@ async function lookAt({ name, bytes: all }: Packed, signal: AbortSignal): Promis
 function wishOf(draft: Draft): ImportWish {
   const wanted = { train: trainToRead(draft), ...(draft.source === "peer" ? { peer: draft.peer.trim() } : {}) };
   if (draft.source !== "url") return { files: draft.raw!.manifest, name: draft.raw!.name, ...wanted };
-  const sha256 = draft.sha256.trim();
-  const asked = words.secrets[draft.url.trim().split("://", 1)[0]!] ?? {};
-  const given = Object.fromEntries(Object.entries(secrets.value).filter(([name, value]) => value && name in asked));
-  return { url: draft.url.trim(), ...(sha256 ? { sha256 } : {}), ...(Object.keys(given).length ? { secrets: given } : {}), ...wanted };
+  const url = draft.url.trim(), sha256 = draft.sha256.trim();
+  return { url, ...(sha256 ? { sha256 } : {}), ...credentialsOf(url, secrets.value), ...wanted };
 }
 
 type Changing = Pick<StepProps, "now" | "change">;
@@ -164,24 +163,14 @@ export function OwnFiles(props: StepProps) {
 
 export function AtAddress(props: StepProps) {
   const { draft, change, wrong } = props;
-  const secret = (name: string, label: string) => (
-    <Field label={label} value={secrets.value[name] ?? ""} native={{ name, type: /KEY|TOKEN/.test(name) ? "password" : "text", autocomplete: "off" }}
-      onValue={(value) => { secrets.value = { ...secrets.value, [name]: value }; }} />
-  );
   const problem = dataSender.problem.value?.message;
   const url = draft.url.trim();
-  const asked = words.secrets[url.split("://", 1)[0]!];
-  const isKnown = /^(https?|s3|hdfs):\/\/./.test(url);
+  const isKnown = isAddress(url);
   return (
     <Card>
       <Field label={words.url} hint={`${words.urlHint} ${mostWords()}`} value={draft.url} native={{ name: "url", autocomplete: "off", inputMode: "url" }}
         error={problem || (url && !isKnown ? words.noScheme : isSent(draft) ? "" : wrong("train.data"))} onValue={(next) => change({ url: next })} />
-      {asked && (
-        <form class="secrets" autocomplete="off" onSubmit={(event) => event.preventDefault()}>
-          <p class="faint">{words.secretsHint}</p>
-          <div class="grid">{Object.entries(asked).map(([name, label]) => <div key={name}>{secret(name, label)}</div>)}</div>
-        </form>
-      )}
+      <Credentials url={url} given={secrets.value} onGiven={(given) => { secrets.value = given; }} />
       <Field label={words.sha256} hint={words.sha256Hint} value={draft.sha256} native={{ name: "sha256", autocomplete: "off", spellcheck: false }}
         error={/^([0-9a-f]{64})?$/.test(draft.sha256.trim()) ? "" : words.noHash} onValue={(sha256) => change({ sha256 })} />
       <ReadingFields {...props} look={null} />

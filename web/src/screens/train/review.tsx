@@ -1,5 +1,5 @@
 // The last step: what is wrong and where, what it costs, the job file; and the submission, once.
-import { newKey, post, type Schemas } from "../../api/client";
+import { newKey, post, put, type Schemas } from "../../api/client";
 import { Problem } from "../../api/problem";
 import { now } from "../../core/clock";
 import { useSubmit } from "../../core/form";
@@ -10,10 +10,12 @@ import { train } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Copy } from "../../ui/copy";
 import { Card, Figure, Figures, Note, ProblemNote, Skeleton } from "../../ui/parts";
-import { tell } from "../../ui/toast";
+import { complain, tell } from "../../ui/toast";
 import type { Check } from "./checking";
+import { machinesOf } from "./chosen";
 import { stepOf, type Draft, type Json, type Mistake } from "./draft";
 import type { StepProps } from "./index";
+import { secretsOf } from "./secrets";
 import { placedApart, waitedFor } from "./slots";
 
 const words = train.check;
@@ -60,6 +62,7 @@ function Quote({ check, draft }: { check: Check; draft: Draft }) {
       </p>
       {isDear && <Note tone="warn">{words.tooDear(unit.value)}</Note>}
       {waited && <Note>{words.cheapest(timeShort(waited.start_ms), creditsShort(waited.wish_microcredits), unit.value)}</Note>}
+      {quote.warning && <Note tone="warn">{words.warning(quote.warning)}</Note>}
       {waited && !quote.is_lacking ? null : quote.can_start ? (
         <Note>{words.canStart}</Note>
       ) : (
@@ -101,7 +104,7 @@ function Rest({ draft, change }: StepProps) {
 
 function needWords(check: Check, isCatalogue: boolean): string {
   if (check.needs.length === 0) return "";
-  if (!check.needs.includes("data")) return words.needsFiles;
+  if (!check.needs.includes("data")) return check.needs.includes("file_mounts") ? words.needsMounts : words.needsFiles;
   return isCatalogue ? words.needsSet : words.needsData;
 }
 
@@ -112,11 +115,17 @@ export function Review(props: StepProps) {
     // Kept with the draft: after a reload the same job is still submitted once.
     const key = draft.keyOf === text && draft.key ? draft.key : newKey();
     change({ key, keyOf: text });
-    const job = await post("/v1/jobs", { key, body: check!.spec as Schemas["JobSpec"] }).catch((failure: Error) => {
+    const { secret_names: _names, ...spec } = check!.spec as Schemas["JobSpec"];
+    const secrets = secretsOf(draft);
+    const job = await post("/v1/jobs", { key, body: { ...spec, ...(secrets ? { secrets } : {}) } }).catch((failure: Error) => {
       // What was refused may be taken later, with more credits say: that is another try.
       if (failure instanceof Problem && failure.status < 500) change({ key: "", keyOf: "" });
       throw failure;
     });
+    // What was foretold is compared with its end; the job runs without that, too.
+    const { of, ...foretold } = draft.foretold ?? { of: "" };
+    if (draft.kind !== "code" && of && of === machinesOf(draft))
+      await put("/v1/jobs/{id}/prediction", { path: { id: job.id }, body: foretold as Schemas["Prediction"] }).catch(complain);
     tell(words.submitted(job.name));
     void jobs.refresh();
     void account.refresh();
@@ -133,14 +142,14 @@ export function Review(props: StepProps) {
       <Mistakes mistakes={mistakes} />
       {needed && (
         <Note tone="warn">
-          {needed} {check.needs.includes("data") && <a href={link("train", "data")}>{words.toStep(train.steps.data)}</a>}
+          {needed} {(check.needs.includes("data") || check.needs.includes("file_mounts")) && <a href={link("train", "data")}>{words.toStep(train.steps.data)}</a>}
         </Note>
       )}
       <Quote check={check} draft={draft} />
       {check.yaml && (
         <Card title={words.file}>
           <p class="faint">{words.fileHint}</p>
-          {props.draft.secretsBefore && <Note tone="warn">{words.secretsBefore(props.draft.secretsBefore)}</Note>}
+          {draft.kind === "code" && draft.secrets.length > 0 && <p class="faint">{words.secrets}</p>}
           <Rest {...props} />
           <Copy text={check.yaml} label={words.file} />
         </Card>

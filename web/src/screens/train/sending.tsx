@@ -45,7 +45,9 @@ function sender(): Sender {
 
 export const codeSender = sender();
 export const dataSender = sender();
-export const stopSending = () => [codeSender, dataSender].forEach((each) => each.stop());
+export const mountSender = sender();
+const all = [codeSender, dataSender, mountSender];
+export const stopSending = () => all.forEach((each) => each.stop());
 
 function told({ phase, done_bytes, all_bytes, isAway }: Progress): string {
   const far = train.sending[phase](bytes(done_bytes), bytes(all_bytes));
@@ -54,7 +56,7 @@ function told({ phase, done_bytes, all_bytes, isAway }: Progress): string {
 
 // For the other steps: that it goes on.
 export function sendingNow(): string {
-  const busy = [codeSender, dataSender].find((each) => each.isBusy.value);
+  const busy = all.find((each) => each.isBusy.value);
   return busy?.progress.value ? told(busy.progress.value) : "";
 }
 

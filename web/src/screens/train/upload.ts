@@ -3,8 +3,10 @@ import { train as words } from "../../text/en";
 import { store, type OnProgress } from "./chunks";
 import type { Input, Raw, Sent } from "./draft";
 import type { Picked } from "./drop";
+import { inflated } from "./inflate";
 import { tarOf } from "./tar";
-import { apart, hasRequirements } from "./wheels";
+import { tarAgain, untarred } from "./untar";
+import { apart, hasRequirements, isWheel } from "./wheels";
 import { unzipped } from "./zip";
 
 const CODE_BYTES_MAX = 2 ** 30;
@@ -32,16 +34,55 @@ async function sendArchive({ split, bytes, of }: Archive, signal: AbortSignal, o
 const namesOf = (picked: Picked[]) => picked.map(({ path }) => path);
 const joined = (picked: Picked[]) => namesOf(picked).join(", ").slice(0, 200);
 
-// `dropped`: what a person sees as it, a zip file say; `picked`: what is in it.
-async function sendFiles(dropped: Picked[], picked: Picked[], signal: AbortSignal, onProgress: OnProgress): Promise<Sent> {
+// What is dropped, taken apart: the code, as it is sent and as it is told of, and the wheels.
+interface Parts {
+  name: string;
+  bytes: Blob | null; // null: no code
+  paths: string[]; // of the code's files, as far as they are known
+  wheels: Picked[];
+}
+
+// Null: it is larger than what is looked into here, or packed by zstd, which a browser cannot unpack.
+async function unpackedTar({ path, file }: Picked): Promise<Blob | null> {
+  if (/\.zst$/i.test(path)) return null;
+  if (!/gz$/i.test(path)) return file;
+  return inflated(file, "gzip", CODE_BYTES_MAX).catch(() => { throw new Error(words.code.brokenTar); });
+}
+
+// An archive goes as it is, unless there are wheels in it: those are taken out.
+async function partsOfTar(archive: Picked): Promise<Parts> {
+  const { path: name, file } = archive;
+  const unpacked = await unpackedTar(archive);
+  if (!unpacked) return { name, bytes: file, paths: [], wheels: [] };
+  const inside = await untarred(unpacked);
+  const found = inside.filter(({ path, isFile }) => isFile && isWheel(path));
+  const { wheels } = apart(found.map(({ path, bytes }) => ({ path, file: new File([bytes], path, { lastModified: file.lastModified }) })));
+  const code = inside.filter((each) => !found.includes(each));
+  const paths = code.filter(({ isFolder }) => !isFolder).map(({ path }) => path);
+  return { name, bytes: !paths.length ? null : found.length ? tarAgain(code) : file, paths, wheels };
+}
+
+async function partsOfFiles(dropped: Picked[], inside: Picked[]): Promise<Parts> {
+  const { code, wheels } = apart(inside);
+  return { name: joined(dropped), bytes: code.length ? tarOf(code) : null, paths: namesOf(code), wheels };
+}
+
+async function partsOf(dropped: Picked[]): Promise<Parts> {
   const [first] = dropped;
-  const isTar = dropped.length === 1 && isArchive(first!.path);
-  const bytes = isTar ? first!.file : tarOf(picked);
-  const inputs = await sendArchive({ split: "files", bytes, of: identity(dropped) }, signal, onProgress);
-  const paths = namesOf(picked);
-  const files = isTar || paths.length > FILES_KEPT ? {} : { files: paths };
-  const needs = !isTar && hasRequirements(picked) ? { hasRequirements: true } : {};
-  return { name: joined(dropped), by: "", inputs, train: {}, rows: paths.length, bytes: bytes.size, ...files, ...needs };
+  if (!first) return { name: "", bytes: null, paths: [], wheels: [] };
+  if (dropped.length > 1) {
+    if (dropped.some(({ path }) => isArchive(path) || isZip(path))) throw new Error(words.code.oneArchive);
+    return partsOfFiles(dropped, dropped);
+  }
+  if (isArchive(first.path)) return partsOfTar(first);
+  return partsOfFiles(dropped, isZip(first.path) ? await unzipped(first.file, CODE_BYTES_MAX) : dropped);
+}
+
+async function sendFiles({ name, bytes, paths }: Parts & { bytes: Blob }, of: string, signal: AbortSignal, onProgress: OnProgress): Promise<Sent> {
+  const inputs = await sendArchive({ split: "files", bytes, of }, signal, onProgress);
+  const files = paths.length === 0 || paths.length > FILES_KEPT ? {} : { files: paths };
+  const needs = hasRequirements(paths) ? { hasRequirements: true } : {};
+  return { name, by: "", inputs, train: {}, rows: paths.length, bytes: bytes.size, ...files, ...needs };
 }
 
 async function sendWheels(wheels: Picked[], signal: AbortSignal, onProgress: OnProgress): Promise<Sent> {
@@ -50,19 +91,16 @@ async function sendWheels(wheels: Picked[], signal: AbortSignal, onProgress: OnP
   return { name: joined(wheels), by: "", inputs, train: {}, rows: wheels.length, bytes: bytes.size, files: namesOf(wheels) };
 }
 
-// A tar archive goes as it is; the files of a zip file, and other files, in one that is made here. Wheels among them are
-// packages: they go in an archive of their own. What was not dropped is not told of.
+// Wheels among what was dropped, also inside an archive, are packages: they go in an archive of their own. What was not
+// dropped is not told of.
 export async function sendCode(dropped: Picked[], signal: AbortSignal, onProgress: OnProgress): Promise<{ code?: Sent; wheels?: Sent }> {
   const beside = apart(dropped);
-  const [first] = beside.code;
-  const isAlone = beside.code.length === 1;
-  if (!isAlone && beside.code.some(({ path }) => isArchive(path) || isZip(path))) throw new Error(words.code.oneArchive);
-  const isUnpacked = isAlone && isZip(first!.path);
-  const inside = isUnpacked ? await unzipped(first!.file, CODE_BYTES_MAX) : beside.code;
-  const { code, wheels } = apart([...inside, ...beside.wheels]);
-  if (code.length + wheels.length === 0) throw new Error(words.code.empty);
+  const parts = await partsOf(beside.code);
+  const { wheels } = apart([...parts.wheels, ...beside.wheels]);
+  const { bytes } = parts;
+  if (!bytes && wheels.length === 0) throw new Error(words.code.empty);
   return {
-    ...(code.length ? { code: await sendFiles(beside.code, code, signal, onProgress) } : {}),
+    ...(bytes ? { code: await sendFiles({ ...parts, bytes }, identity(beside.code), signal, onProgress) } : {}),
     ...(wheels.length ? { wheels: await sendWheels(wheels, signal, onProgress) } : {}),
   };
 }

@@ -21,9 +21,9 @@ test("what pip would not take for a wheel, or twice, is refused", () => {
 });
 
 test("requirements are those of the working folder", () => {
-  assert.ok(hasRequirements([file("main.py"), file("requirements.txt")]));
-  assert.ok(hasRequirements([file("requirements-gpu.txt")]));
-  assert.ok(!hasRequirements([file("docs/requirements.txt"), file("requirements.py")]));
+  assert.ok(hasRequirements(["main.py", "requirements.txt"]));
+  assert.ok(hasRequirements(["requirements-gpu.txt"]));
+  assert.ok(!hasRequirements(["docs/requirements.txt", "requirements.py"]));
 });
 
 test("the same wheels make the same archive, whenever they were fetched", async () => {

@@ -6,7 +6,7 @@ const words = texts.wheels;
 export const WHEELS_MAX = 512;
 
 const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
-const isWheel = (path: string) => /\.whl$/i.test(path);
+export const isWheel = (path: string) => /\.whl$/i.test(path);
 const byName = (a: Picked, b: Picked) => (a.path < b.path ? -1 : 1);
 
 // The wheels by their names alone, in one order: as they lie in the archive that the market takes.
@@ -20,4 +20,4 @@ export function apart(picked: Picked[]): { code: Picked[]; wheels: Picked[] } {
   return { code: picked.filter(({ path }) => !isWheel(path)), wheels };
 }
 
-export const hasRequirements = (picked: Picked[]) => picked.some(({ path }) => /^requirements[^/]*\.txt$/i.test(path));
+export const hasRequirements = (paths: string[]) => paths.some((path) => /^requirements[^/]*\.txt$/i.test(path));

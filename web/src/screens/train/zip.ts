@@ -1,6 +1,7 @@
 // The files of a zip archive (APPNOTE 6.3: the directory at its end, entries stored or deflated; no zip64, no secrets).
 import { train as words } from "../../text/en";
 import type { Picked } from "./drop";
+import { inflated } from "./inflate";
 
 const END = { mark: 0x06054b50, bytes: 22, commentMax: 0xffff };
 const ENTRY = { mark: 0x02014b50, bytes: 46 };
@@ -53,29 +54,14 @@ async function directoryOf(archive: Blob): Promise<Entry[]> {
   throw broken();
 }
 
-// No further than it says: what unpacks to more than was promised is not followed.
-async function inflated(packed: Blob, bytes: number): Promise<Blob> {
-  const reader = packed.stream().pipeThrough(new DecompressionStream("deflate-raw")).getReader();
-  const pieces: Uint8Array<ArrayBuffer>[] = [];
-  let far = 0;
-  for (let step = await reader.read(); !step.done; step = await reader.read()) {
-    pieces.push(step.value as Uint8Array<ArrayBuffer>);
-    if ((far += step.value.length) > bytes) {
-      await reader.cancel();
-      throw broken();
-    }
-  }
-  return new Blob(pieces);
-}
-
 async function fileOf(archive: Blob, { path, isSecret, method, packedBytes, bytes, at }: Entry, lastModified: number): Promise<Picked> {
   const local = await viewOf(archive.slice(at, at + LOCAL.bytes));
   if (local.byteLength < LOCAL.bytes || local.getUint32(0, true) !== LOCAL.mark) throw broken();
   if (isSecret || (method !== STORED && method !== DEFLATED)) throw new Error(words.code.oddZip(path.slice(0, 60)));
   const from = at + LOCAL.bytes + local.getUint16(26, true) + local.getUint16(28, true);
   const packed = archive.slice(from, from + packedBytes);
-  const whole = method === STORED ? packed : await inflated(packed, bytes).catch(() => { throw broken(); });
-  if (whole.size !== bytes) throw broken();
+  const whole = method === STORED ? packed : await inflated(packed, "deflate-raw", bytes).catch(() => null);
+  if (whole?.size !== bytes) throw broken();
   return { path, file: new File([whole], path, { lastModified }) };
 }
 

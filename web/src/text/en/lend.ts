@@ -55,7 +55,7 @@ export const lend = {
   mains: "on mains power",
   battery: (charge: string) => `on battery, ${charge}`,
   memoryFree: "Memory free",
-  memoryLent: "lent",
+  memoryLent: (size: string) => `of ${size} lent`,
   memoryThere: (size: string) => `${size} unused on the machine itself`,
   roundTrip: "Round trip to the market",
   ms: (value: string) => `${value} ms`,

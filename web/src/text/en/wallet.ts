@@ -41,6 +41,8 @@ export const wallet = {
     transfer: "given or received",
     reclaim: "back to the market",
     refund: "paid back for faulty work",
+    fund: "brought in for a bill outside",
+    cost: "a machine's bill outside",
   },
   grants: { welcome: "welcome grant", matched: "matched grant" },
   transfers: { in: "received", out: "given", inside: "given or received" },

@@ -4,14 +4,13 @@
  */
 #pragma once
 
-#include "base/assert.h"
-#include "base/text.h"
-#include "net/address.h"
 #include "testing/testing.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,14 +35,25 @@ struct scripted_server {
     const struct scripted_answer *answers;
     size_t answer_count;
     atomic_size_t asked_count;
-    char asked[SCRIPT_MAX][ASKED_SIZE]; /* the heads, one a connection */
+    char asked[SCRIPT_MAX][ASKED_SIZE]; /* one a connection, with its body */
 };
+
+/* Head and body, as far as its Content-Length says. */
+static inline bool scripted_is_whole(const char *asked, size_t size)
+{
+    const char *body = strstr(asked, "\r\n\r\n");
+    const char *length = strcasestr(asked, "\r\nContent-Length: ");
+    if (!body || !length || length > body)
+        return body != NULL;
+    const size_t body_size = strtoull(length + strlen("\r\nContent-Length: "), NULL, 10);
+    return size >= (size_t)(body + 4 - asked) + body_size;
+}
 
 static inline void scripted_answer_one(struct scripted_server *server, int fd, size_t index)
 {
     char *asked = server->asked[index];
     size_t size = 0;
-    while (size + 1 < ASKED_SIZE && !strstr(asked, "\r\n\r\n")) {
+    while (size + 1 < ASKED_SIZE && !scripted_is_whole(asked, size)) {
         const ssize_t got = recv(fd, asked + size, ASKED_SIZE - 1 - size, 0);
         if (got <= 0)
             break;
@@ -79,18 +89,18 @@ static inline void scripted_start(struct scripted_server *server,
                                   const struct scripted_answer *answers, size_t count)
 {
     memset(server, 0, sizeof(*server));
-    ASSERT(count <= SCRIPT_MAX);
+    assert_true(count <= SCRIPT_MAX);
     server->answers = answers;
     server->answer_count = count;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(address);
     server->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ASSERT(server->listen_fd >= 0);
-    ASSERT(bind(server->listen_fd, (struct sockaddr *)&address, size) == 0);
-    ASSERT(listen(server->listen_fd, SCRIPT_MAX) == 0);
-    ASSERT(getsockname(server->listen_fd, (struct sockaddr *)&address, &size) == 0);
+    assert_true(server->listen_fd >= 0);
+    assert_true(bind(server->listen_fd, (struct sockaddr *)&address, size) == 0);
+    assert_true(listen(server->listen_fd, SCRIPT_MAX) == 0);
+    assert_true(getsockname(server->listen_fd, (struct sockaddr *)&address, &size) == 0);
     server->port = ntohs(address.sin_port);
-    ASSERT(pthread_create(&server->thread, NULL, scripted_run, server) == 0);
+    assert_true(pthread_create(&server->thread, NULL, scripted_run, server) == 0);
 }
 
 /* Asserts that all of the script was played. */

@@ -1,0 +1,524 @@
+/*
+ * souk function train: the job of a job file, trained on functions: here, on a function host, or on
+ * AWS Lambda.
+ */
+#include "base/json.h"
+#include "cli/function_here.h"
+#include "cli/function_job.h"
+#include "cli/function_token.h"
+#include "cli/job_view.h"
+#include "cli/output.h"
+#include "client/bring.h"
+#include "client/upload.h"
+#include "function/chooser_scheduler.h"
+#include "function/driver.h"
+#include "function/lesson.h"
+#include "market/price.h"
+#include "runtime/job_model.h"
+#include "source/remote.h"
+#include "train/model_card.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EVALUATION_BATCH = 256 };
+
+static const char *const schedules[] = {"constant", "decay", "planner", NULL};
+enum { SCHEDULE_IS_CONSTANT, SCHEDULE_IS_DECAY, SCHEDULE_IS_PLANNER };
+
+struct train_command {
+    const char *file, *output, *dataset_dir, *store, *state_dir, *url, *name, *token_file, *resume;
+    bool is_lambda, keeps_updates;
+    uint64_t functions, functions_last, memory_mb, memory_last_mb, staleness, span;
+    int64_t time_ms, cpu_milli, budget_micro, core_micro, ram_micro, rate_milli;
+    int schedule;
+};
+
+#define TRAIN(member) offsetof(struct train_command, member)
+static const struct option train_options[] = {
+    {"file", OPTION_PATH, TRAIN(file), "FILE",
+     .help = "The job file (docs/job-file.md); - is standard input.", .is_positional = true,
+     .is_required = true},
+    {"output", OPTION_PATH, TRAIN(output), "DIR", ".",
+     "Folder for model.safetensors and card.json.", .letter = 'o'},
+    {"functions", OPTION_U64, TRAIN(functions), "COUNT", "8", "Functions at a time.", .minimum = 1,
+     .maximum = DRIVER_FUNCTIONS_MAX},
+    {"memory", OPTION_U64, TRAIN(memory_mb), "MB", "256",
+     "Memory of a function; it has MB / 1769 of a core.", .minimum = HOST_MEMORY_MB_MIN,
+     .maximum = HOST_MEMORY_MB_MAX},
+    {"schedule", OPTION_CHOICE, TRAIN(schedule), "NAME", "constant",
+     "How both change from epoch to epoch: constant; decay to --functions-last and --memory-last; "
+     "or planner, which fits what it sees and plans the rest, with --functions at most, for a job "
+     "with target.loss and --budget.",
+     .choices = schedules},
+    {"functions_last", OPTION_U64, TRAIN(functions_last), "COUNT", "1",
+     "Functions of the last epoch, with --schedule decay.", .minimum = 1,
+     .maximum = DRIVER_FUNCTIONS_MAX},
+    {"memory_last", OPTION_U64, TRAIN(memory_last_mb), "MB",
+     .help = "Memory in the last epoch, with --schedule decay; by default --memory."},
+    {"budget", OPTION_CREDITS, TRAIN(budget_micro), "CREDITS",
+     .help = "Never spend more; the job then ends with the best model so far."},
+    {"core_price", OPTION_CREDITS, TRAIN(core_micro), "CREDITS",
+     .help = "Of a core-hour; by default the market's first price."},
+    {"ram_price", OPTION_CREDITS, TRAIN(ram_micro), "CREDITS",
+     .help = "Of a GiB-hour of memory; by default the market's first price."},
+    {"timeout", OPTION_DURATION, TRAIN(time_ms), "DURATION", "60s", "What a call may take.",
+     .minimum = 1000, .maximum = HOST_TIME_MS_MAX},
+    {"staleness", OPTION_U64, TRAIN(staleness), "UPDATES",
+     .help = "How many updates an update may be late; by default twice the functions."},
+    {"span", OPTION_U64, TRAIN(span), "BATCHES",
+     .help = "Batches of a call; by default a quarter of a function's share of an epoch."},
+    {"rate", OPTION_SHARE, TRAIN(rate_milli), "SHARE", "100%",
+     "How much of an update is added to the model, over the number of functions."},
+    {"store", OPTION_TEXT, TRAIN(store), "PLACE",
+     .help = "Where functions and lead meet: s3://bucket/prefix, or the folder of the host; by "
+             "default a folder below --state-dir."},
+    {"url", OPTION_TEXT, TRAIN(url), "URL",
+     .help = "A function host, http://127.0.0.1:9001; by default functions run in this process's "
+             "own."},
+    {"lambda", OPTION_FLAG, TRAIN(is_lambda),
+     .help = "Functions are AWS Lambda's, by AWS_ACCESS_KEY_ID and its kin; --url is another "
+             "address of its API."},
+    {"name", OPTION_TEXT, TRAIN(name), "NAME", "souk-train", "What the function is called there."},
+    {"token_file", OPTION_PATH, TRAIN(token_file), "FILE", "{state}/function/token",
+     "File with the host's token."},
+    {"cpus", OPTION_CORES, TRAIN(cpu_milli), "CORES",
+     .help = "The most a function here has of a core, whatever its memory."},
+    {"resume", OPTION_TEXT, TRAIN(resume), "JOB",
+     .help = "Go on with this job, whose lead is gone; its name was shown when it began."},
+    {"keep_updates", OPTION_FLAG, TRAIN(keeps_updates), .help = "Leave every update in the store."},
+    {"state_dir", OPTION_PATH, TRAIN(state_dir), "DIR", "{state}/function/train",
+     "Folder for the functions that run here and their store."},
+    {"dataset_dir", OPTION_PATH, TRAIN(dataset_dir), "DIR",
+     .help = "Folder with the data set's files, instead of where its package puts them."},
+};
+
+struct training {
+    struct cli *cli;
+    const struct train_command *wanted;
+    struct job_spec spec;
+    struct model_spec model_spec;
+    struct train_data *data;
+    struct work_job job;
+    struct remote_credentials credentials;
+    const char *store_place; /* that calls are told of; NULL: the host's own */
+    struct object_store *store;
+    struct kernel_set *kernels;
+    struct model *model; /* measured with */
+    struct evaluation_target target;
+    struct loop *loop;
+    struct function_here *here;
+    struct invoker *invoker;
+    struct lead *lead;
+    struct driver *driver;
+    struct chooser_scheduler planner;
+    struct buffer epochs; /* JSON of each */
+    int64_t begun_ns;
+};
+
+/* ---- What it shows --------------------------------------------------------------------------- */
+
+static void note_reading(void *context, const char *what)
+{
+    output_note(context, "%s", what);
+}
+
+static void on_epoch(void *context, const struct driver_report *report)
+{
+    struct training *training = context;
+    const struct function_seen *seen = &report->seen;
+    struct json_writer writer;
+    struct buffer one AUTO_BUFFER;
+    output_note(training->cli,
+                "epoch %" PRIu64 "%s: %u function%s of %u MB, %.1f s, loss %.4f, accuracy %.2f %%, "
+                "%" PRIu64 " call%s, %s so far",
+                report->epoch + 1, report->is_cut_short ? " (cut short)" : "",
+                seen->choice.function_count, seen->choice.function_count == 1 ? "" : "s",
+                seen->choice.memory_mb, seen->total_s, report->measure.loss,
+                100 * report->measure.accuracy, seen->call_count, seen->call_count == 1 ? "" : "s",
+                output_amount(training->cli, report->spent_micro));
+    buffer_init(&one, 4096);
+    json_writer_init(&writer, &one);
+    json_object_begin(&writer);
+    json_field_u64(&writer, "epoch", report->epoch);
+    json_field_bool(&writer, "is_cut_short", report->is_cut_short);
+    json_field_u64(&writer, "functions", seen->choice.function_count);
+    json_field_u64(&writer, "memory_mb", seen->choice.memory_mb);
+    json_field_double(&writer, "seconds", seen->total_s);
+    json_field_double(&writer, "fetch_s", seen->fetch_s);
+    json_field_double(&writer, "compute_s", seen->compute_s);
+    json_field_double(&writer, "update_s", seen->update_s);
+    json_field_double(&writer, "memory_use", seen->memory_use);
+    json_field_double(&writer, "cpu_use", seen->cpu_use);
+    json_field_u64(&writer, "calls", seen->call_count);
+    json_field_u64(&writer, "failures", seen->failure_count);
+    json_field_u64(&writer, "staleness", report->staleness);
+    json_field_double(&writer, "test_loss", report->measure.loss);
+    json_field_double(&writer, "test_accuracy", report->measure.accuracy);
+    json_field_i64(&writer, "cost_micro", seen->cost_micro);
+    json_object_end(&writer);
+    if (training->epochs.size)
+        buffer_append_byte(&training->epochs, ',');
+    buffer_append_text(&training->epochs, buffer_text(&one));
+}
+
+static void print_json(const struct training *training, const struct driver_outcome *outcome,
+                       double seconds)
+{
+    struct buffer out AUTO_BUFFER;
+    struct json_writer writer;
+    buffer_init(&out, 8 << 20);
+    json_writer_init(&writer, &out);
+    json_object_begin(&writer);
+    json_field_string(&writer, "job", training->job.name);
+    json_field_string(&writer, "end", driver_end_names[outcome->end]);
+    json_field_string(&writer, "reason", outcome->reason);
+    json_field_u64(&writer, "epochs_done", outcome->epochs);
+    json_field_double(&writer, "test_loss", outcome->best.loss);
+    json_field_double(&writer, "test_accuracy", outcome->best.accuracy);
+    json_field_u64(&writer, "samples", lead_samples(training->lead));
+    json_field_u64(&writer, "updates", lead_version(training->lead));
+    json_field_u64(&writer, "calls", outcome->calls);
+    json_field_u64(&writer, "failures", outcome->failures);
+    json_field_u64(&writer, "throttled", outcome->throttled);
+    json_field_u64(&writer, "cold_starts", outcome->cold_starts);
+    json_field_i64(&writer, "billed_ms", outcome->billed_ms);
+    json_field_i64(&writer, "spent_micro", outcome->spent_micro);
+    json_field_double(&writer, "seconds", seconds);
+    json_field_string(&writer, "output", training->wanted->output);
+    json_key(&writer, "epochs");
+    json_array_begin(&writer);
+    json_raw(&writer, buffer_text(&training->epochs));
+    json_array_end(&writer);
+    json_object_end(&writer);
+    output_json(buffer_text(&out));
+}
+
+/* ---- The model ------------------------------------------------------------------------------- */
+
+static int measure(void *context, const float *parameters, struct driver_measure *out_measure,
+                   struct error *error)
+{
+    struct training *training = context;
+    struct evaluation_result result;
+    char reached[96];
+    memcpy(model_parameters(training->model), parameters,
+           sizeof(float) * model_parameter_count(training->model));
+    if (evaluation_run(training->model, training->data->test, &result, error) < 0)
+        return -1;
+    *out_measure = (struct driver_measure){
+        .loss = result.loss,
+        .accuracy = result.accuracy,
+        .is_target = evaluation_reaches(&result, &training->target, reached, sizeof(reached)),
+    };
+    return 0;
+}
+
+static int save_model(const struct training *training, const struct driver_outcome *outcome,
+                      double seconds, struct error *error)
+{
+    const struct job_train *train = &training->spec.train;
+    struct arena *arena = training->cli->arena;
+    const struct model_card card = {
+        .spec = training->model_spec,
+        .job_name = arena_copy_string(arena, training->spec.name),
+        .data = arena_copy_string(arena, upload_name(train->data)),
+        .policy = "hsp",
+        .mean = training->data->mean,
+        .deviation = training->data->deviation,
+        .test_accuracy = outcome->best.accuracy,
+        .test_loss = outcome->best.loss,
+        .samples = lead_samples(training->lead),
+        .steps = lead_samples(training->lead) / train->batch,
+        .train_seconds = seconds,
+        .workers = (uint32_t)training->wanted->functions,
+        .batch = (uint32_t)train->batch,
+        .lr = train->optimizer.lr,
+        .momentum = train->optimizer.momentum,
+        .weight_decay = train->optimizer.weight_decay,
+        .seed = train->seed,
+        .finished_utc_ms = clock_utc_ms(&clock_system),
+    };
+    return model_card_export(training->wanted->output, &card, outcome->parameters, error);
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int read_job(struct training *training, struct error *error)
+{
+    const struct train_command *wanted = training->wanted;
+    int layer;
+    if (job_view_read_file(training->cli, wanted->file, &training->spec, error) < 0)
+        return -1;
+    if (job_spec_is_command(&training->spec) || job_train_peer(&training->spec.train).size > 0)
+        return error_set(error, ERROR_INVALID,
+                         "functions train jobs with train: and data that may be sent to them");
+    if (train_data_open(training->cli->arena, &training->spec, wanted->dataset_dir, note_reading,
+                        training->cli, &training->data, error) < 0 ||
+        job_train_model(&training->spec.train, &training->data->shape, &training->model_spec,
+                        &layer, error) < 0)
+        return -1;
+    if (mkdir(wanted->output, 0777) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "--output: make the folder \"%.150s\"",
+                               wanted->output);
+    training->target = job_train_target(&training->spec.train);
+    const struct model_options options = {training->model_spec, EVALUATION_BATCH, false};
+    if (kernel_set_open(NULL, &training->kernels, error) < 0)
+        return -1;
+    return model_open(training->kernels, &options, &training->model, error);
+}
+
+/* Where functions run, and where their store is. */
+static int open_place(struct training *training, struct error *error)
+{
+    const struct train_command *wanted = training->wanted;
+    struct arena *arena = training->cli->arena;
+    const bool is_remote = wanted->store && object_store_is_remote(text_of(wanted->store));
+    const bool is_here = !wanted->url && !wanted->is_lambda;
+    const char *folder =
+        wanted->store ? wanted->store : arena_format(arena, "%s/store", wanted->state_dir);
+    if (!is_remote && wanted->is_lambda)
+        return error_set(error, ERROR_INVALID, "--store: Lambda's functions need s3://...");
+    if (!is_remote && !is_here && !wanted->store)
+        return error_set(
+            error, ERROR_INVALID,
+            "--store: the folder of the host, which it prints when it starts, or s3://...");
+    if ((is_remote || wanted->is_lambda) &&
+        remote_credentials_take_environment(&training->credentials, error) < 0)
+        return -1;
+    training->store_place = is_remote ? wanted->store : NULL;
+    if (is_here) {
+        const struct function_here_options here = {
+            .state_dir = arena_format(arena, "%s/host", wanted->state_dir),
+            .store = is_remote ? NULL : folder,
+            .host = {.loop = training->loop,
+                     .memory_mb = (uint32_t)wanted->memory_mb,
+                     .time_ms = wanted->time_ms,
+                     .concurrency = DRIVER_FUNCTIONS_MAX,
+                     .cpu_max_milli = wanted->cpu_milli,
+                     .keep_warm_ms = wanted->time_ms,
+                     .has_network = is_remote,
+                     .credentials = &training->credentials,
+                     .log_fd = STDERR_FILENO},
+        };
+        if (function_here_open(&here, &training->here, error) < 0)
+            return -1;
+        training->invoker = invoker_of_host(training->here->host);
+    }
+    const struct object_store_options store = {.place = is_remote ? wanted->store : folder,
+                                               .credentials = &training->credentials};
+    return object_store_open(&store, &training->store, error);
+}
+
+static int open_invoker(struct training *training, struct error *error)
+{
+    const struct train_command *wanted = training->wanted;
+    struct invoker_http_options options = {
+        .loop = training->loop,
+        .url = wanted->url,
+        .name = wanted->name,
+        .credentials = &training->credentials,
+        .pinned_fingerprint = training->cli->common.fingerprint,
+        .concurrent_max = DRIVER_FUNCTIONS_MAX,
+    };
+    if (training->invoker)
+        return 0;
+    if (!wanted->is_lambda &&
+        function_token_read(training->cli->arena, wanted->token_file, &options.token, error) < 0)
+        return error_wrap(error, "--token-file");
+    return invoker_open_http(&options, &training->invoker, error);
+}
+
+static int open_lead(struct training *training, struct error *error)
+{
+    const struct train_command *wanted = training->wanted;
+    char name[WORK_JOB_SIZE];
+    function_job_name(training->spec.name, name);
+    if (function_job_put(training->cli->arena, training->store,
+                         wanted->resume ? wanted->resume : name, &training->spec, training->data,
+                         wanted->dataset_dir, &training->job, error) < 0)
+        return -1;
+    AUTO(lesson) struct lesson *lesson = NULL; /* where the model begins */
+    if (lesson_open(training->kernels, &training->job, &lesson, error) < 0)
+        return -1;
+    const struct lead_options options = {
+        .store = training->store,
+        .job = &training->job,
+        .parameters = lesson_parameters(lesson),
+        .parameter_count = lesson_parameter_count(lesson),
+        .batch_count = training->job.records / training->spec.train.batch,
+        .run = (uint64_t)clock_utc_ms(&clock_system) * LEAD_RUN_STEP,
+        .keeps_updates = wanted->keeps_updates,
+    };
+    return lead_open(&options, &training->lead, error);
+}
+
+static struct bill_price price_of(const struct train_command *wanted)
+{
+    const struct price_vector cold = price_cold_start();
+    return (struct bill_price){
+        .core_micro_per_hour = wanted->core_micro ? wanted->core_micro : cold.core_micro,
+        .ram_micro_per_hour = wanted->ram_micro ? wanted->ram_micro : cold.ram_micro};
+}
+
+/* What the planner knows before it has seen an epoch. */
+static int open_planner(struct training *training, struct error *error)
+{
+    const struct train_command *wanted = training->wanted;
+    const struct bill_price price = price_of(wanted);
+    struct driver_measure start;
+    if (wanted->schedule != SCHEDULE_IS_PLANNER)
+        return 0;
+    if (training->target.loss <= 0 || wanted->budget_micro <= 0)
+        return error_set(error, ERROR_INVALID,
+                         "--schedule planner: the job needs train.target.loss, and --budget");
+    if (measure(training, lead_parameters(training->lead), &start, error) < 0)
+        return -1;
+    const struct epoch_task task = {
+        .space = {(uint32_t)wanted->functions, (uint32_t)wanted->memory_mb, 64,
+                  (uint32_t)wanted->memory_mb},
+        .loss_start = start.loss,
+        .loss_target = training->target.loss,
+        .price = 1e-6 / 3600 *
+                 ((double)price.core_micro_per_hour * 1024 / BILL_MB_PER_CORE +
+                  (double)price.ram_micro_per_hour),
+        .budget_micro = wanted->budget_micro,
+        .epoch_max = training->spec.train.epochs < EPOCH_COUNT_MAX
+                         ? (uint32_t)training->spec.train.epochs
+                         : EPOCH_COUNT_MAX,
+    };
+    training->planner.scheduler = scheduler_new_planner(&task, NULL);
+    return 0;
+}
+
+static void open_driver(struct training *training, void *constant, void *decay)
+{
+    const struct train_command *wanted = training->wanted;
+    const struct {
+        function_chooser *choose;
+        void *context;
+    } schedule[] = {
+        [SCHEDULE_IS_CONSTANT] = {chooser_constant, constant},
+        [SCHEDULE_IS_DECAY] = {chooser_decay, decay},
+        [SCHEDULE_IS_PLANNER] = {chooser_scheduler, &training->planner},
+    };
+    const struct driver_options options = {
+        .loop = training->loop,
+        .lead = training->lead,
+        .invoker = training->invoker,
+        .store = training->store_place,
+        .batch_count = training->job.records / training->spec.train.batch,
+        .epochs = training->spec.train.epochs,
+        .span_batches = wanted->span,
+        .staleness = wanted->staleness,
+        .rate = 1e-3 * (double)wanted->rate_milli,
+        .seed = training->spec.train.seed,
+        .time_ms = wanted->time_ms,
+        .price = price_of(wanted),
+        .budget_micro = wanted->budget_micro,
+        .choose = schedule[wanted->schedule].choose,
+        .choose_context = schedule[wanted->schedule].context,
+        .measure = measure,
+        .on_epoch = on_epoch,
+        .context = training,
+    };
+    training->driver = driver_new(&options);
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+static void on_signal(void *context)
+{
+    driver_stop(((struct training *)context)->driver);
+}
+
+static int run_driver(struct training *training, struct error *error)
+{
+    struct loop_signal *term = NULL, *interrupt = NULL;
+    struct driver_outcome outcome = {0};
+    output_note(training->cli, "Job %s begins at model %" PRIu64 ".", training->job.name,
+                lead_version(training->lead));
+    int result = loop_signal_open(training->loop, SIGTERM, on_signal, training, &term, error);
+    if (result == 0)
+        result = loop_signal_open(training->loop, SIGINT, on_signal, training, &interrupt, error);
+    if (result == 0)
+        result = driver_run(training->driver, &outcome, error);
+    loop_signal_free(term);
+    loop_signal_free(interrupt);
+    if (result < 0)
+        return -1;
+    const double seconds = 1e-9 * (double)(clock_monotonic_ns(&clock_system) - training->begun_ns);
+    if (save_model(training, &outcome, seconds, error) < 0)
+        return -1;
+    if (training->cli->common.json) {
+        print_json(training, &outcome, seconds);
+    } else {
+        const struct cli *cli = training->cli;
+        output_field(cli, "Ended:    ", "%s", outcome.reason);
+        output_field(cli, "Test:     ", "loss %.4f, accuracy %.2f %%", outcome.best.loss,
+                     100 * outcome.best.accuracy);
+        output_field(cli, "Calls:    ", "%" PRIu64 ", %" PRIu64 " cold, %" PRIu64 " failed",
+                     outcome.calls, outcome.cold_starts, outcome.failures);
+        output_field(cli, "Bill:     ", "%s", output_amount(cli, outcome.spent_micro));
+        output_field(cli, "Model:    ", "%s/model.safetensors", training->wanted->output);
+    }
+    return outcome.end == DRIVER_FAILED ? CLI_EXIT_FAILED : 0;
+}
+
+/* What runs is ended before what it runs on. */
+static void training_done(struct training *training)
+{
+    driver_free(training->driver);
+    scheduler_free(training->planner.scheduler);
+    lead_free(training->lead);
+    invoker_free(training->invoker);
+    function_here_free(training->here);
+    object_store_free(training->store);
+    model_free(training->model);
+    kernel_set_free(training->kernels);
+    train_data_free(training->data);
+    loop_free(training->loop);
+    buffer_done(&training->epochs);
+    remote_credentials_wipe(&training->credentials);
+}
+
+static int run_train(void *context, const void *options, struct error *error)
+{
+    const struct train_command *wanted = options;
+    __attribute__((cleanup(training_done))) struct training training = {
+        .cli = context, .wanted = wanted, .begun_ns = clock_monotonic_ns(&clock_system)};
+    struct function_choice choice = {(uint32_t)wanted->functions, (uint32_t)wanted->memory_mb};
+    const uint64_t memory_last =
+        wanted->memory_last_mb ? wanted->memory_last_mb : wanted->memory_mb;
+    struct chooser_decay decay = {choice,
+                                  {(uint32_t)wanted->functions_last, (uint32_t)memory_last}};
+    buffer_init(&training.epochs, 4 << 20);
+    if (loop_open(&clock_system, &training.loop, error) < 0 || read_job(&training, error) < 0 ||
+        open_place(&training, error) < 0 || open_invoker(&training, error) < 0 ||
+        open_lead(&training, error) < 0 || open_planner(&training, error) < 0)
+        return -1;
+    open_driver(&training, &choice, &decay);
+    return run_driver(&training, error);
+}
+
+const struct command command_function_train = {
+    .name = "function train",
+    .summary = "Trains the model of a job file on functions, some for each epoch.",
+    .details =
+        "Each call takes some batches, steps over them from the newest model on and leaves what "
+        "that changed in the store; this program adds each update once and publishes the model. "
+        "Calls go on beside each other within an epoch; between epochs their number and size may "
+        "change (docs/functions.md). Without --url functions run here, each in a sandbox. "
+        "--budget is never passed: what a call may cost at the most is held before it is made; "
+        "one that does not hold a single call is refused. "
+        "Exit code 1 means that calls failed again and again; the best model so far is kept then, "
+        "too.",
+    .example = "souk function train examples/fashion-mnist.yaml --functions 8 --budget 0.05",
+    COMMAND_OPTIONS(train_options, train_command),
+    .run = run_train,
+};

@@ -1,0 +1,20 @@
+/*
+ * Bill: what a call of a function costs. Pure.
+ *
+ * A function of m MB is m / 1769 of a core and m / 1024 GiB, each at its price, for the
+ * milliseconds it was billed; rounded up to a microcredit.
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum { BILL_MB_PER_CORE = 1769 };
+
+struct bill_price {
+    int64_t core_micro_per_hour;
+    int64_t ram_micro_per_hour;     /* of a GiB */
+    int64_t minimum_micro_per_hour; /* of a GiB, both together; 0: none */
+};
+
+/* `billed_ms` from 0 to a day, memory to 2^20, prices to 2^50: the result fits. */
+int64_t bill_call_micro(const struct bill_price *price, uint32_t memory_mb, int64_t billed_ms);

@@ -1,0 +1,61 @@
+/* covers chooser.c */
+#include "function/bill.h"
+#include "function/chooser.h"
+#include "testing/testing.h"
+
+TEST(a_core_and_its_memory_for_an_hour_cost_their_prices)
+{
+    const struct bill_price core = {.core_micro_per_hour = 1000000};
+    const struct bill_price ram = {.ram_micro_per_hour = 250000};
+    assert_int_equal(bill_call_micro(&core, 1769, 3600000), 1000000);
+    assert_int_equal(bill_call_micro(&core, 3538, 1800000), 1000000);
+    assert_int_equal(bill_call_micro(&ram, 1024, 3600000), 250000);
+    const struct bill_price both = {1000000, 250000, 0};
+    assert_int_equal(bill_call_micro(&both, 1769, 3600000), 1000000 + 431885); /* 1.7275 GiB */
+}
+
+TEST(what_is_begun_is_rounded_up_and_nothing_is_free)
+{
+    const struct bill_price price = {1000000, 250000, 0};
+    assert_int_equal(bill_call_micro(&price, 128, 0), 0);
+    assert_int_equal(bill_call_micro(&price, 128, 1), 1);
+    int64_t sum = 0;
+    for (int i = 0; i < 1000; i++)
+        sum += bill_call_micro(&price, 128, 100);
+    assert_true(sum >= bill_call_micro(&price, 128, 100000));
+    assert_true(bill_call_micro(&price, 10240, 86400000) > 0);
+}
+
+TEST(the_minimum_holds)
+{
+    const struct bill_price price = {1000, 1000, 3600000};
+    assert_int_equal(bill_call_micro(&price, 1024, 1000), 1000);
+    assert_int_equal(bill_call_micro(&price, 512, 1000), 500);
+}
+
+TEST(a_decay_goes_evenly_from_first_to_last)
+{
+    struct chooser_decay decay = {{16, 128}, {4, 512}};
+    const uint32_t counts[] = {16, 12, 8, 4};
+    for (uint64_t epoch = 0; epoch < 4; epoch++) {
+        const struct function_state now = {.epoch = epoch, .epoch_max = 4};
+        assert_int_equal(chooser_decay(&decay, &now).function_count, counts[epoch]);
+    }
+    const struct function_state last = {.epoch = 3, .epoch_max = 4};
+    assert_int_equal(chooser_decay(&decay, &last).memory_mb, 512);
+    const struct function_state only = {.epoch = 0, .epoch_max = 1};
+    assert_int_equal(chooser_decay(&decay, &only).function_count, 16);
+    struct function_choice constant = {7, 256};
+    assert_int_equal(chooser_constant(&constant, &last).function_count, 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_core_and_its_memory_for_an_hour_cost_their_prices),
+        cmocka_unit_test(what_is_begun_is_rounded_up_and_nothing_is_free),
+        cmocka_unit_test(the_minimum_holds),
+        cmocka_unit_test(a_decay_goes_evenly_from_first_to_last),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,32 @@
+#include "function/chooser_scheduler.h"
+
+static void see(struct chooser_scheduler *chooser, const struct function_seen *seen)
+{
+    struct epoch_state *state = &chooser->state;
+    state->last = (struct epoch_seen){
+        .choice = {seen->choice.function_count, seen->choice.memory_mb},
+        .loss_before = state->loss,
+        .loss_after = seen->loss,
+        .fetch_s = seen->fetch_s,
+        .compute_s = seen->compute_s,
+        .update_s = seen->update_s,
+        .total_s = seen->total_s,
+        .memory_use = seen->memory_use,
+        .cpu_use = seen->cpu_use,
+        .cost_micro = seen->cost_micro,
+    };
+    state->epoch++;
+    state->elapsed_s += seen->total_s;
+    scheduler_see(chooser->scheduler, &state->last);
+}
+
+struct function_choice chooser_scheduler(void *context, const struct function_state *state)
+{
+    struct chooser_scheduler *chooser = context;
+    if (state->seen)
+        see(chooser, state->seen);
+    chooser->state.loss = state->loss;
+    chooser->state.left_micro = state->budget_micro;
+    const struct epoch_choice choice = scheduler_choose(chooser->scheduler, &chooser->state);
+    return (struct function_choice){choice.function_count, choice.memory_mb};
+}

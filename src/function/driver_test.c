@@ -1,0 +1,395 @@
+/*
+ * covers invoker.c, chooser_scheduler.c: a job driven over functions that answer, fail, get lost,
+ * are throttled or talk nonsense. The functions are real ones (function/handler.h) on a real store,
+ * called in this process.
+ */
+#include "base/random.h"
+#include "function/chooser_scheduler.h"
+#include "function/driver.h"
+#include "function/job_scene_internal.h"
+
+#include <math.h>
+
+enum { EPOCHS = 3, MEMORY_MB = 128, TIME_MS = 5000 };
+
+enum trouble {
+    TROUBLE_NONE,
+    TROUBLE_LOST_BEFORE,
+    TROUBLE_LOST_AFTER, /* the update was put, the answer did not come */
+    TROUBLE_THROTTLED,
+    TROUBLE_GARBAGE,
+    TROUBLE_FAILED,
+    TROUBLE_SPOILED, /* what lies in the store is no update */
+    TROUBLE_COUNT,
+};
+
+struct direct {
+    struct invoker invoker;
+    struct job_scene *scene;
+    struct loop *loop;
+    struct random random;
+    uint32_t trouble_in_ten;
+    bool always_fails;
+    uint32_t memory_mb, running, running_max, configured;
+    int64_t time_ms, billed_ms; /* of each call */
+    int64_t cost_micro;
+    uint64_t lost;
+    struct bill_price price;
+};
+
+struct pending {
+    struct direct *direct;
+    struct buffer request;
+    invoke_function *callback;
+    void *context;
+};
+
+static enum trouble draw(struct direct *direct)
+{
+    if (direct->always_fails)
+        return TROUBLE_FAILED;
+    if (random_below(&direct->random, 10) >= direct->trouble_in_ten)
+        return TROUBLE_NONE;
+    return (enum trouble)(1 + random_below(&direct->random, TROUBLE_COUNT - 1));
+}
+
+static void spoil(struct direct *direct, struct text request)
+{
+    struct error error = {0};
+    struct work_request read;
+    char key[OBJECT_KEY_SIZE];
+    ASSERT_OK(work_request_read(direct->scene->arena, request, &read, &error));
+    work_update_key(&read, key);
+    ASSERT_OK(object_store_put(direct->scene->store, key, TEXT("nonsense"), false, &error));
+}
+
+static void answer(void *context)
+{
+    struct pending *pending = context;
+    struct direct *direct = pending->direct;
+    struct error error;
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, WORK_JSON_MAX);
+    const enum trouble trouble = draw(direct);
+    const struct text request = buffer_text(&pending->request);
+    const struct handler_limits limits = {.deadline_ns =
+                                              direct->scene->now_ns + direct->time_ms * 1000000,
+                                          .memory_bytes = (int64_t)direct->memory_mb << 20};
+    struct invoke_result result = {.outcome = INVOKE_ANSWERED,
+                                   .reason = "",
+                                   .billed_ms = direct->billed_ms,
+                                   .memory_peak_bytes = 64 << 20};
+    if (trouble != TROUBLE_LOST_BEFORE && trouble != TROUBLE_THROTTLED &&
+        trouble != TROUBLE_FAILED &&
+        handler_call(direct->scene->handler, request, &limits, &out, &error) < 0) {
+        result.outcome = INVOKE_FAILED;
+        handler_write_error(&error, &out);
+    }
+    if (trouble == TROUBLE_LOST_BEFORE || trouble == TROUBLE_LOST_AFTER) {
+        result = (struct invoke_result){INVOKE_LOST, .reason = "reset", .billed_ms = -1,
+                                        .memory_peak_bytes = -1};
+        direct->lost++;
+    } else if (trouble == TROUBLE_THROTTLED) {
+        result = (struct invoke_result){INVOKE_THROTTLED, .reason = "429"};
+    } else if (trouble == TROUBLE_FAILED) {
+        result.outcome = INVOKE_FAILED;
+        buffer_append_string(&out, "{\"errorType\":\"Sandbox.Timedout\"}");
+    } else if (trouble == TROUBLE_GARBAGE) {
+        buffer_clear(&out);
+        buffer_append_string(&out, "{\"job\":\"another\"}");
+    } else if (trouble == TROUBLE_SPOILED && result.outcome == INVOKE_ANSWERED) {
+        spoil(direct, request);
+    }
+    if (result.billed_ms >= 0 && result.outcome != INVOKE_THROTTLED)
+        direct->cost_micro += bill_call_micro(&direct->price, direct->memory_mb, result.billed_ms);
+    result.payload = buffer_text(&out);
+    direct->running--;
+    pending->callback(pending->context, &result);
+    buffer_done(&pending->request);
+    free(pending);
+}
+
+static int direct_call(struct invoker *invoker, struct text request, invoke_function *callback,
+                       void *context, struct error *error)
+{
+    struct direct *direct = (struct direct *)invoker;
+    (void)error;
+    struct pending *pending = calloc(1, sizeof(*pending));
+    pending->direct = direct;
+    pending->callback = callback;
+    pending->context = context;
+    buffer_init(&pending->request, WORK_JSON_MAX);
+    buffer_append_text(&pending->request, request);
+    if (++direct->running > direct->running_max)
+        direct->running_max = direct->running;
+    loop_post(direct->loop, answer, pending);
+    return 0;
+}
+
+static int direct_configure(struct invoker *invoker, uint32_t memory_mb, int64_t time_ms,
+                            struct error *error)
+{
+    struct direct *direct = (struct direct *)invoker;
+    (void)error;
+    assert_int_equal(direct->running, 0); /* a barrier is one */
+    direct->memory_mb = memory_mb;
+    direct->time_ms = time_ms;
+    direct->configured++;
+    return 0;
+}
+
+static const struct invoker_ops direct_ops = {.call = direct_call, .configure = direct_configure};
+
+/* ---- The job --------------------------------------------------------------------------------- */
+
+struct trial_job {
+    struct direct direct;
+    struct lead *lead;
+    struct driver_report reports[EPOCHS + 1];
+    size_t report_count;
+};
+
+/* The loss over the records, computed here. */
+static int measure(void *context, const float *parameters, struct driver_measure *out_measure,
+                   struct error *error)
+{
+    struct job_scene *scene = ((struct trial_job *)context)->direct.scene;
+    AUTO(dataset) struct dataset *dataset = NULL;
+    const void *bytes[] = {scene->images, scene->labels};
+    const size_t size = sizeof(float) * lesson_parameter_count(scene->lesson);
+    double sum = 0, loss;
+    if (lesson_open_records(scene->lesson, bytes, RECORDS, &dataset, error) < 0)
+        return -1;
+    for (int i = 0; i < BATCHES; i++) {
+        memcpy(lesson_parameters(scene->lesson), parameters, size);
+        lesson_begin(scene->lesson, 0);
+        if (lesson_step(scene->lesson, dataset, (uint32_t)(i * BATCH), 0, &loss, error) < 0)
+            return -1;
+        sum += loss;
+    }
+    *out_measure = (struct driver_measure){.loss = sum / BATCHES};
+    return 0;
+}
+
+static void on_epoch(void *context, const struct driver_report *report)
+{
+    struct trial_job *job = context;
+    assert_true(job->report_count <= EPOCHS);
+    job->reports[job->report_count++] = *report;
+}
+
+static void open_job(struct trial_job *job, struct job_scene *scene, struct loop *loop,
+                     uint32_t trouble_in_ten)
+{
+    struct error error = {0};
+    *job = (struct trial_job){.direct = {.invoker = {&direct_ops},
+                                         .scene = scene,
+                                         .loop = loop,
+                                         .trouble_in_ten = trouble_in_ten,
+                                         .billed_ms = 40,
+                                         .price = {20000000, 2000000, 0}}};
+    random_init(&job->direct.random, 11);
+    const struct lead_options options = {.store = scene->store,
+                                         .job = &scene->job,
+                                         .parameters = lesson_parameters(scene->lesson),
+                                         .parameter_count = lesson_parameter_count(scene->lesson),
+                                         .batch_count = BATCHES,
+                                         .run = LEAD_RUN_STEP};
+    ASSERT_OK(lead_open(&options, &job->lead, &error));
+}
+
+static struct driver_options job_options(struct trial_job *job, void *choice)
+{
+    return (struct driver_options){.loop = job->direct.loop,
+                                   .lead = job->lead,
+                                   .invoker = &job->direct.invoker,
+                                   .batch_count = BATCHES,
+                                   .epochs = EPOCHS,
+                                   .span_batches = 2,
+                                   .staleness = 3,
+                                   .rate = 1,
+                                   .time_ms = TIME_MS,
+                                   .price = job->direct.price,
+                                   .choose = chooser_constant,
+                                   .choose_context = choice,
+                                   .measure = measure,
+                                   .on_epoch = on_epoch,
+                                   .context = job};
+}
+
+/* ---- Cases ----------------------------------------------------------------------------------- */
+
+static void a_job_goes_through_its_epochs_with_a_barrier_between(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    struct chooser_decay decay = {{3, 256}, {1, 128}};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 0);
+    struct driver_options options = job_options(&job, &decay);
+    options.choose = chooser_decay;
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &outcome, &error));
+    assert_int_equal(outcome.end, DRIVER_EPOCHS);
+    assert_int_equal(outcome.epochs, EPOCHS);
+    assert_int_equal(lead_samples(job.lead), EPOCHS * BATCHES * BATCH);
+    assert_int_equal(job.direct.running_max, 3);
+    assert_int_equal(job.direct.configured, EPOCHS);
+    assert_int_equal(job.report_count, EPOCHS);
+    for (uint32_t i = 0; i < EPOCHS; i++) {
+        assert_int_equal(job.reports[i].epoch, i);
+        assert_int_equal(job.reports[i].seen.choice.function_count, 3 - i);
+        assert_true(job.reports[i].staleness <= 3);
+    }
+    assert_true(job.reports[EPOCHS - 1].measure.loss < job.reports[0].measure.loss);
+    assert_int_equal(outcome.spent_micro, job.direct.cost_micro);
+    assert_int_equal(outcome.failures, 0);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
+static void whatever_befalls_calls_every_batch_is_in_once(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {4, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 5);
+    struct driver_options options = job_options(&job, &choice);
+    options.span_batches = 1;
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &outcome, &error));
+    assert_int_equal(outcome.end, DRIVER_EPOCHS);
+    assert_int_equal(lead_samples(job.lead), EPOCHS * BATCHES * BATCH);
+    assert_true(outcome.failures > 0 && outcome.throttled > 0 && job.direct.lost > 0);
+    /* What is not known of is billed in full, the rest as it was. */
+    const int64_t full = bill_call_micro(&job.direct.price, MEMORY_MB, 10000 + TIME_MS);
+    assert_true(outcome.spent_micro > job.direct.cost_micro);
+    assert_true(outcome.spent_micro <= job.direct.cost_micro + (int64_t)job.direct.lost * full);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
+static void the_budget_is_never_passed_and_the_best_model_is_kept(void **state)
+{
+    struct error error = {0};
+    struct job_scene *scene = *state;
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {4, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, scene, loop, 2);
+    struct driver_options options = job_options(&job, &choice);
+    /* Two calls' most and some that are done: it runs out within the first epoch. */
+    const int64_t most = bill_call_micro(&job.direct.price, MEMORY_MB, 10000 + TIME_MS);
+    options.budget_micro = most + 3 * bill_call_micro(&job.direct.price, MEMORY_MB, 40) - 1;
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &outcome, &error));
+    assert_int_equal(outcome.end, DRIVER_BUDGET);
+    assert_true(outcome.spent_micro <= options.budget_micro);
+    assert_true(outcome.spent_micro > 0);
+    assert_int_equal(job.direct.running, 0);
+    assert_int_equal(job.direct.running_max, 1); /* more could not be held for */
+    assert_true(job.report_count == 1 && job.reports[0].is_cut_short);
+    assert_int_equal(outcome.epochs, 0);
+    struct driver_measure again = {0};
+    ASSERT_OK(measure(&job, outcome.parameters, &again, &error));
+    assert_true(fabs(again.loss - outcome.best.loss) < 1e-12);
+    assert_true(outcome.best.loss <= job.reports[0].measure.loss);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
+static void a_budget_below_one_call_is_refused(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {4, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 0);
+    struct driver_options options = job_options(&job, &choice);
+    options.budget_micro = bill_call_micro(&job.direct.price, MEMORY_MB, 10000 + TIME_MS) - 1;
+    struct driver *driver = driver_new(&options);
+    ASSERT_FAILS(driver_run(driver, &outcome, &error), ERROR_EXHAUSTED);
+    assert_non_null(strstr(error.message, "128 MB for 5 s"));
+    assert_int_equal(job.direct.configured, 0);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
+static void a_scheduler_sees_every_epoch_and_chooses_the_next(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    const struct epoch_task task = {.space = {4, MEMORY_MB, 64, MEMORY_MB},
+                                    .loss_start = 3,
+                                    .loss_target = 0.01,
+                                    .price = 1e-3,
+                                    .budget_micro = 500000000,
+                                    .epoch_max = EPOCHS};
+    AUTO(scheduler) struct scheduler *scheduler = scheduler_new_planner(&task, NULL);
+    struct chooser_scheduler chooser = {.scheduler = scheduler};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 0);
+    struct driver_options options = job_options(&job, &chooser);
+    options.choose = chooser_scheduler;
+    options.budget_micro = task.budget_micro;
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &outcome, &error));
+    assert_int_equal(outcome.end, DRIVER_EPOCHS);
+    assert_int_equal(chooser.state.epoch, EPOCHS - 1); /* the last has no next */
+    assert_true(chooser.state.loss == job.reports[EPOCHS - 2].measure.loss);
+    assert_true(chooser.state.last.loss_before == job.reports[0].measure.loss);
+    assert_true(chooser.state.left_micro < task.budget_micro);
+    for (int i = 0; i < EPOCHS; i++) {
+        const struct function_choice *choice = &job.reports[i].seen.choice;
+        assert_true(choice->function_count >= 1 && choice->function_count <= 4);
+        assert_int_equal(choice->memory_mb, MEMORY_MB);
+    }
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
+static void a_function_that_never_works_ends_the_job(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {2, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 0);
+    job.direct.always_fails = true;
+    const struct driver_options options = job_options(&job, &choice);
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &outcome, &error));
+    assert_int_equal(outcome.end, DRIVER_FAILED);
+    assert_non_null(strstr(outcome.reason, "Sandbox.Timedout"));
+    assert_int_equal(job.direct.running, 0);
+    assert_int_equal(outcome.spent_micro, job.direct.cost_micro);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, job_scene_set_up, job_scene_tear_down)
+        CASE(a_job_goes_through_its_epochs_with_a_barrier_between),
+        CASE(whatever_befalls_calls_every_batch_is_in_once),
+        CASE(the_budget_is_never_passed_and_the_best_model_is_kept),
+        CASE(a_budget_below_one_call_is_refused),
+        CASE(a_scheduler_sees_every_epoch_and_chooses_the_next),
+        CASE(a_function_that_never_works_ends_the_job),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,60 @@
+/*
+ * Object store: where functions and the lead of a job meet: objects by key in a folder of this
+ * machine, or in S3.
+ *
+ * Objects are whole or not there. What is put once stays as it was put first: of all who put under
+ * a key at the same time one is let in. Calls block; a store belongs to one thread.
+ *
+ *     jobs/JOB                     the job (function/work.h)
+ *     data/JOB/PART                its records, idx as they are
+ *     models/JOB/VERSION           the model after so many updates (function/parcel.h)
+ *     updates/JOB/EPOCH-RUN-FIRST  what the batches from FIRST on make of it
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/scope.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { OBJECT_KEY_SIZE = 160 };
+
+struct remote_credentials; /* source/remote.h */
+
+struct object_store_options {
+    const char *place; /* a folder, which is there, or "s3://bucket/prefix" */
+    const struct remote_credentials *credentials; /* of S3; copied; NULL: none */
+    uint32_t attempts_max;                        /* of S3, before it is UNAVAILABLE; 0: 5 */
+};
+
+struct object_store;
+
+/* INVALID for what is neither. Asks nothing of S3 yet. */
+MUST_CHECK int object_store_open(const struct object_store_options *options,
+                                 struct object_store **out_store, struct error *error);
+void object_store_free(struct object_store *store); /* NULL is fine */
+DEFINE_AUTO(object_store);
+
+bool object_store_is_remote(struct text place);
+
+/*
+ * Keys are letters, digits, '.', '-', '_' and '/' between names that do not begin with a dot;
+ * others are INVALID. All fail with UNAVAILABLE when the store is away; whether a put was done is
+ * not known then.
+ */
+
+/* The object in place of what `out` holds. NOT_FOUND; EXHAUSTED past its maximum. */
+MUST_CHECK int object_store_read(struct object_store *store, const char *key, struct buffer *out,
+                                 struct error *error);
+/* Exactly these bytes. NOT_FOUND; CORRUPT when the object ends before. */
+MUST_CHECK int object_store_read_part(struct object_store *store, const char *key, uint64_t offset,
+                                      void *out, size_t size, struct error *error);
+/* `is_once`: CONFLICT, changing nothing, where there is something; it may be this call's own. */
+MUST_CHECK int object_store_put(struct object_store *store, const char *key, struct text bytes,
+                                bool is_once, struct error *error);
+/* One that is not there is fine. */
+MUST_CHECK int object_store_delete(struct object_store *store, const char *key,
+                                   struct error *error);

@@ -1,0 +1,193 @@
+/* covers object_store_folder.c, object_store_s3.c, parcel.c, work.c: objects in a folder, and what
+ * lies in them; of S3 that nobody is there. What a server takes is in tests/sources. */
+#include "function/object_store.h"
+#include "function/parcel.h"
+#include "function/work.h"
+#include "source/remote.h"
+#include "testing/testing.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/souk-object-store-XXXXXX";
+
+static struct object_store *open_store(void)
+{
+    struct error error = {0};
+    struct object_store *store = NULL;
+    const struct object_store_options options = {.place = folder};
+    ASSERT_OK(object_store_open(&options, &store, &error));
+    return store;
+}
+
+static int set_up(void **state __attribute__((unused)))
+{
+    memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int tear_down(void **state __attribute__((unused)))
+{
+    char command[96];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command); /* NOLINT(concurrency-mt-unsafe,cert-env33-c) */
+}
+
+TEST(an_object_is_put_read_replaced_and_deleted)
+{
+    AUTO(object_store) struct object_store *store = open_store();
+    struct error error = {0};
+    struct buffer out AUTO_BUFFER;
+    char part[3] = "";
+    buffer_init(&out, 16);
+    ASSERT_FAILS(object_store_read(store, "a/b/c", &out, &error), ERROR_NOT_FOUND);
+    ASSERT_OK(object_store_put(store, "a/b/c", TEXT("hello"), true, &error));
+    ASSERT_FAILS(object_store_put(store, "a/b/c", TEXT("other"), true, &error), ERROR_CONFLICT);
+    ASSERT_OK(object_store_read(store, "a/b/c", &out, &error));
+    assert_true(text_equal(buffer_text(&out), TEXT("hello")));
+    ASSERT_OK(object_store_read_part(store, "a/b/c", 3, part, 2, &error));
+    assert_string_equal(part, "lo");
+    ASSERT_FAILS(object_store_read_part(store, "a/b/c", 4, part, 2, &error), ERROR_CORRUPT);
+    ASSERT_OK(object_store_put(store, "a/b/c", TEXT("more"), false, &error));
+    ASSERT_OK(object_store_read(store, "a/b/c", &out, &error));
+    assert_true(text_equal(buffer_text(&out), TEXT("more")));
+    ASSERT_OK(object_store_delete(store, "a/b/c", &error));
+    ASSERT_OK(object_store_delete(store, "a/b/c", &error));
+    ASSERT_FAILS(object_store_read(store, "a/b/c", &out, &error), ERROR_NOT_FOUND);
+}
+
+TEST(a_key_leads_nowhere_else)
+{
+    AUTO(object_store) struct object_store *store = open_store();
+    struct error error = {0};
+    static const char *const keys[] = {"",   "/a",   "a/",     "a//b", "../a",
+                                       ".a", "a/.b", "a/../b", "a b",  "a\nb"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        ASSERT_FAILS(object_store_put(store, keys[i], TEXT("x"), false, &error), ERROR_INVALID);
+    const struct object_store_options none = {.place = "/nowhere/at/all"};
+    struct object_store *other = NULL;
+    ASSERT_FAILS(object_store_open(&none, &other, &error), ERROR_NOT_FOUND);
+    const struct object_store_options odd = {.place = "s3://"};
+    ASSERT_FAILS(object_store_open(&odd, &other, &error), ERROR_INVALID);
+}
+
+TEST(a_store_that_is_away_is_unavailable)
+{
+    struct error error = {0};
+    struct buffer out AUTO_BUFFER;
+    char byte;
+    buffer_init(&out, 16);
+    const struct remote_credentials credentials = {.endpoint_url = "http://127.0.0.1:1"};
+    const struct object_store_options options = {
+        .place = "s3://bucket/souk/", .credentials = &credentials, .attempts_max = 1};
+    AUTO(object_store) struct object_store *store = NULL;
+    ASSERT_OK(object_store_open(&options, &store, &error));
+    ASSERT_FAILS(object_store_read(store, "a", &out, &error), ERROR_UNAVAILABLE);
+    ASSERT_FAILS(object_store_put(store, "a", TEXT("x"), true, &error), ERROR_UNAVAILABLE);
+    ASSERT_FAILS(object_store_read_part(store, "a", 0, &byte, 1, &error), ERROR_UNAVAILABLE);
+    ASSERT_FAILS(object_store_delete(store, "a", &error), ERROR_UNAVAILABLE);
+}
+
+TEST(of_many_who_put_once_one_is_let_in)
+{
+    enum { CHILDREN = 40 };
+    pid_t children[CHILDREN];
+    for (int i = 0; i < CHILDREN; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            struct error error = {0};
+            struct object_store *store = open_store();
+            const struct text mine = {(const char *)&i, sizeof(i)};
+            _exit(object_store_put(store, "updates/race", mine, true, &error) == 0 ? 0
+                  : error.code == ERROR_CONFLICT                                   ? 1
+                                                                                   : 2);
+        }
+    }
+    int winner = -1, status;
+    for (int i = 0; i < CHILDREN; i++) {
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+        if (WEXITSTATUS(status) == 0) {
+            assert_int_equal(winner, -1);
+            winner = i;
+        }
+    }
+    AUTO(object_store) struct object_store *store = open_store();
+    struct error error = {0};
+    int found = -1;
+    ASSERT_OK(object_store_read_part(store, "updates/race", 0, &found, sizeof(found), &error));
+    assert_int_equal(found, winner);
+}
+
+TEST(a_parcel_comes_back_as_it_was_or_not_at_all)
+{
+    struct error error = {0};
+    const float values[3] = {1, -2.5F, 3e30F};
+    const struct parcel parcel = {TEXT("{\"a\":1}"), values, 3};
+    struct parcel back;
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, 1 << 16);
+    ASSERT_OK(parcel_encode(&parcel, &bytes, &error));
+    ASSERT_OK(parcel_decode(buffer_text(&bytes), &back, &error));
+    assert_true(text_equal(back.head, parcel.head));
+    assert_int_equal(back.count, 3);
+    assert_memory_equal(back.values, values, sizeof(values));
+    for (size_t size = 0; size < bytes.size; size++)
+        ASSERT_FAILS(parcel_decode((struct text){(char *)bytes.data, size}, &back, &error),
+                     ERROR_CORRUPT);
+    for (size_t i = 0; i < bytes.size; i++) {
+        bytes.data[i] ^= 4;
+        ASSERT_FAILS(parcel_decode(buffer_text(&bytes), &back, &error), ERROR_CORRUPT);
+        bytes.data[i] ^= 4;
+    }
+    const float bad[1] = {(float)NAN};
+    buffer_clear(&bytes);
+    ASSERT_OK(parcel_encode(&(struct parcel){TEXT("{}"), bad, 1}, &bytes, &error));
+    ASSERT_FAILS(parcel_decode(buffer_text(&bytes), &back, &error), ERROR_CORRUPT);
+}
+
+TEST(a_request_is_read_and_refused_by_its_table)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error = {0};
+    struct work_request request;
+    char key[OBJECT_KEY_SIZE];
+    ASSERT_OK(work_request_read(arena,
+                                TEXT("{\"job\":\"digits-1\",\"epoch\":2,\"run\":7,\"first_batch\":"
+                                     "40,\"batch_count\":8,\"version\":3}"),
+                                &request, &error));
+    work_update_key(&request, key);
+    assert_string_equal(key, "updates/digits-1/2-7-40");
+    static const char *const wrong[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"job\":\"a\"}",
+        "{\"job\":\"a/b\",\"epoch\":0,\"run\":0,\"first_batch\":0,\"batch_count\":1,\"version\":0}",
+        "{\"job\":\"a\",\"epoch\":0,\"run\":0,\"first_batch\":0,\"batch_count\":0,\"version\":0}",
+        "{\"job\":\"a\",\"epoch\":-1,\"run\":0,\"first_batch\":0,\"batch_count\":1,\"version\":0}",
+        "{\"job\":\"a\",\"epoch\":0,\"run\":0,\"first_batch\":0,\"batch_count\":1,\"version\":0,"
+        "\"x\":1}",
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        ASSERT_FAILS(work_request_read(arena, text_of(wrong[i]), &request, &error), ERROR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_object_is_put_read_replaced_and_deleted, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_key_leads_nowhere_else, set_up, tear_down),
+        cmocka_unit_test(a_store_that_is_away_is_unavailable),
+        cmocka_unit_test_setup_teardown(of_many_who_put_once_one_is_let_in, set_up, tear_down),
+        cmocka_unit_test(a_parcel_comes_back_as_it_was_or_not_at_all),
+        cmocka_unit_test(a_request_is_read_and_refused_by_its_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,59 @@
+#include "learn/epoch_model.h"
+
+#include <math.h>
+
+double epoch_model_need_mb(const struct epoch_model *model, double function_count)
+{
+    return model->memory_base_mb + model->memory_spread_mb / function_count;
+}
+
+double epoch_model_speed(const struct epoch_model *model, double memory_mb)
+{
+    const double cores = memory_mb / model->core_mb;
+    return cores <= 1 ? cores : 1 + model->core_slope * (cores - 1);
+}
+
+double epoch_model_floor(const struct epoch_model *model, double function_count)
+{
+    return model->loss_floor * pow(function_count, model->loss_power);
+}
+
+double epoch_model_next_loss(const struct epoch_model *model, double function_count, double loss)
+{
+    const double floor = epoch_model_floor(model, function_count);
+    return floor + (loss - floor) * exp(-model->loss_rate);
+}
+
+/* The times and uses of `seen`; its choice is there. */
+static void set_times(const struct epoch_model *model, struct epoch_seen *seen)
+{
+    const double n = seen->choice.function_count;
+    const double m = seen->choice.memory_mb;
+    const double use = epoch_model_need_mb(model, n) / m;
+    const double paging = 1 + model->paging * fmax(0, use - 1);
+    seen->fetch_s = model->fetch_s * paging / n;
+    seen->compute_s = model->compute_s * paging / (n * epoch_model_speed(model, m));
+    seen->update_s = (model->update_s + model->contention_s * sqrt(n)) / n;
+    seen->total_s = model->start_s + seen->fetch_s + seen->compute_s + seen->update_s;
+    seen->memory_use = fmin(use, 1);
+    seen->cpu_use = seen->compute_s / seen->total_s;
+}
+
+double epoch_model_total_s(const struct epoch_model *model, struct epoch_choice choice)
+{
+    struct epoch_seen seen = {.choice = choice};
+    set_times(model, &seen);
+    return seen.total_s;
+}
+
+struct epoch_seen epoch_model_predict(const struct epoch_model *model, struct epoch_choice choice,
+                                      double loss)
+{
+    struct epoch_seen seen = {
+        .choice = choice,
+        .loss_before = loss,
+        .loss_after = epoch_model_next_loss(model, choice.function_count, loss),
+    };
+    set_times(model, &seen);
+    return seen;
+}

@@ -1,0 +1,40 @@
+/*
+ * Epoch model: how long an epoch takes, and how far the loss falls in it, as a form with constants:
+ *
+ *     n       functions                 m         memory of each, MB
+ *     need  = memory_base + memory_spread / n                    MB
+ *     h     = 1 + paging max(0, need / m - 1)                    when memory is short
+ *     s     = m / core up to one core, then 1 + core_slope (m / core - 1)
+ *     fetch = F h / n,  compute = C h / (n s),  update = (U + V sqrt(n)) / n
+ *     total = start + fetch + compute + update
+ *     phi   = loss_floor n^loss_power
+ *     loss' = phi + (loss - phi) exp(-loss_rate)
+ *
+ * phi is the noise floor: many functions write at once, their gradients are of older models, and
+ * the loss stops falling earlier. So many functions pay at the beginning and few at the end.
+ */
+#pragma once
+
+#include "learn/epoch.h"
+
+struct epoch_model {
+    double start_s;
+    double fetch_s, compute_s, update_s; /* F, C, U: what one function alone would take */
+    double contention_s;                 /* V, at the store */
+    double memory_base_mb, memory_spread_mb;
+    double paging;
+    double core_mb, core_slope;
+    double loss_rate; /* per epoch */
+    double loss_floor, loss_power;
+};
+
+double epoch_model_need_mb(const struct epoch_model *model, double function_count);
+double epoch_model_speed(const struct epoch_model *model, double memory_mb); /* s: cores */
+double epoch_model_floor(const struct epoch_model *model, double function_count);
+double epoch_model_next_loss(const struct epoch_model *model, double function_count, double loss);
+
+double epoch_model_total_s(const struct epoch_model *model, struct epoch_choice choice);
+
+/* The epoch as the model has it: everything of `seen` but its cost. */
+struct epoch_seen epoch_model_predict(const struct epoch_model *model, struct epoch_choice choice,
+                                      double loss);

@@ -1,0 +1,78 @@
+/*
+ * Cloud: the market's hand at a cloud: starts instances that lend, and ends them.
+ *
+ * What is started and ended is decided by cloud/fleet.h; a thread of its own asks the cloud, one
+ * call at a time; this brings the two together with the market: each instance gets a one-time code,
+ * which its lender enrols with for the operator's account, an offer whose minimum is what it costs,
+ * and its bill in the ledger.
+ *
+ * Orders are kept in memory: with the market its instances end, and those of one that was killed
+ * end when the next one starts, or by themselves.
+ *
+ * Main thread.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/json.h"
+#include "market/offer.h"
+#include "server/engine.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cloud;
+struct server;
+struct probe;
+
+enum { CLOUD_TYPES_MAX = 8 };
+
+/* Reads the configuration; asks nothing yet. */
+MUST_CHECK int cloud_open(struct server *server, struct cloud **out_cloud, struct error *error);
+/* Once the market takes requests. */
+MUST_CHECK int cloud_start(struct cloud *cloud, struct error *error);
+/* Ends all instances, waiting for it a little. NULL is fine. */
+void cloud_stop(struct cloud *cloud);
+/* Once the loop is gone. NULL is fine. */
+void cloud_free(struct cloud *cloud);
+
+engine_listener cloud_listen; /* core thread */
+
+struct cloud_wish {
+    struct text types[CLOUD_TYPES_MAX]; /* the best first */
+    size_t type_count;
+    uint32_t count;
+    bool is_spot;
+    int64_t usd_micro_per_hour_max, usd_micro_max; /* 0: as the operator set it */
+    uint64_t job, account;                         /* 0: none, and anyone */
+    const uint8_t *key, *request; /* hashes as a call's; NULL: it is not repeated */
+};
+MUST_CHECK int cloud_order(struct cloud *cloud, const struct cloud_wish *wish, uint64_t *out_order,
+                           struct error *error);
+/* Whether it would be taken now, and what all of it costs an hour. */
+MUST_CHECK int cloud_check(const struct cloud *cloud, const struct cloud_wish *wish,
+                           int64_t *out_usd_micro_per_hour, struct error *error);
+MUST_CHECK int cloud_stop_order(struct cloud *cloud, uint64_t order, struct error *error);
+void cloud_stop_all(struct cloud *cloud);
+/* Looks at the cloud's list now, and ends what is not ours any more. */
+void cloud_sweep(struct cloud *cloud);
+
+/* Whether what a job asks for may be started: REFUSED, as cloud_check, or as cloud_job_check.
+ * `cloud` may be NULL. The order itself is made once the job is on disk. */
+struct job_spec;
+MUST_CHECK int cloud_check_job(const struct cloud *cloud, const struct job_spec *spec,
+                               struct error *error);
+
+/* Of a code that one of its instances enrols with: changes the terms of its offer, in the arena,
+ * and returns who it is; 0: it is none of its. `cloud` may be NULL. */
+uint64_t cloud_take_code(struct cloud *cloud, struct arena *arena, struct text code,
+                         const struct probe *probe, struct offer_terms *terms);
+void cloud_enrolled(struct cloud *cloud, uint64_t member, uint64_t machine);
+
+/* What that many millionths of a dollar are worth here; `cloud` NULL: as where no operator says. */
+int64_t cloud_credits_micro(const struct cloud *cloud, int64_t usd_micro);
+/* Where its instances are; `cloud` NULL: "". */
+struct text cloud_region(const struct cloud *cloud);
+
+void cloud_write(const struct cloud *cloud, struct json_writer *writer);
+void cloud_write_order(const struct cloud *cloud, uint64_t order, struct json_writer *writer);

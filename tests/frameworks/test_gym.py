@@ -1,0 +1,17 @@
+"""souk.gym under Gymnasium's own checker, which comes from PyPI into a venv (tests/frameworks/venv)."""
+import os
+import pathlib
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PROGRAM = pathlib.Path(os.environ.get("SOUK_PROGRAM", ROOT / "build" / "release" / "souk")).resolve()
+
+
+def test_gymnasium_s_checker_finds_nothing():
+    venv = subprocess.run([HERE / "venv", "gymnasium"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    done = subprocess.run([f"{venv}/bin/python", HERE / "gym_check.py", PROGRAM], text=True, capture_output=True,
+                          timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT / "python"),
+                                            "SOUK_LIBRARY": str(PROGRAM.parent / "libsouk.so.0")})
+    assert done.returncode == 0, done.stderr
+    assert "gymnasium is content" in done.stdout

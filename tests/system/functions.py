@@ -1,0 +1,96 @@
+"""What tests of functions share: a host, a job, and calls by its API."""
+import base64
+import json
+import pathlib
+import subprocess
+import urllib.error
+import urllib.request
+
+from serving import HUNG_S
+
+JOB = """
+name: clothes
+runtime: native
+train:
+  model: logistic
+  data: {data}
+  batch: {batch}
+  optimizer: {{name: sgd, lr: 0.01, momentum: 0}}
+  epochs: {epochs}
+  seed: 3
+"""
+
+
+def write_job(folder, data="fashion-mnist", batch=100, epochs=2):
+    path = folder / "job.yaml"
+    path.write_text(JOB.format(data=data, batch=batch, epochs=epochs))
+    return path
+
+
+class Host:
+    """A `souk function host`, and its Invoke API."""
+
+    def __init__(self, souk, *options):
+        self.process = souk.start("function", "host", "--listen", "127.0.0.1:0", "--json", *options)
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        self.ready = json.loads(line)
+        with open(self.ready["token_file"]) as file:
+            self.token = file.read().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.process.terminate()
+        try:
+            self.process.communicate(timeout=HUNG_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        assert self.process.returncode == 0
+
+    def ask(self, path, body=None, method=None, headers=None, token=None):
+        """Status, headers and body of an exchange."""
+        sent = {"Authorization": f"Bearer {token or self.token}", **(headers or {})}
+        request = urllib.request.Request(self.ready["url"] + path, data=body, headers=sent, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=HUNG_S) as answer:
+                return answer.status, answer.headers, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers, error.read()
+
+    def path(self, call, name="souk-train"):
+        return f"/2015-03-31/functions/{name}/{call}"
+
+    def invoke(self, request, **headers):
+        body = request if isinstance(request, bytes) else json.dumps(request).encode()
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.ask(self.path("invocations"), body, "POST", sent)
+
+
+def log_of(headers):
+    return base64.b64decode(headers["X-Amz-Log-Result"]).decode()
+
+
+def instances(host):
+    """The processes of its functions: descendants that are our program and not bubblewrap."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            parents = ancestors(int(path.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if b"function-instance" in words and b"bwrap" not in words[0] and host.process.pid in parents:
+            found.append(int(path.name))
+    return found
+
+
+def ancestors(pid):
+    found = []
+    while pid > 1:
+        stat_line = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        pid = int(stat_line.rpartition(")")[2].split()[1])
+        found.append(pid)
+    return found

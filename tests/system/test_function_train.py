@@ -1,0 +1,217 @@
+"""Jobs trained on functions: here and on a host, to the end, out of money, resumed and with functions killed.
+
+covers function/driver.c, function/invoker_http.c, cli/command_function_train.c, cli/function_job.c
+"""
+import http.server
+import json
+import os
+import pathlib
+import signal
+import struct
+import threading
+import time
+
+from functions import Host, instances, write_job
+
+
+def parcel(path):
+    """The head and the floats of an object of the store."""
+    data = pathlib.Path(path).read_bytes()
+    assert data[:8] == b"SOUKPARC"
+    size = struct.unpack("<I", data[12:16])[0]
+    values = data[16 + size:-32]
+    return json.loads(data[16:16 + size]), struct.unpack(f"<{len(values) // 4}f", values)
+
+
+def train(souk, *options, code=0):
+    return json.loads(souk("function", "train", *options, "--json", code=code).stdout)
+
+
+def store_of(souk):
+    return souk.home / ".local/state/souk/function/train/store"
+
+
+def assert_covered_once(store, job, epochs, batches):
+    """Of the updates that are kept, every batch of each epoch is in one."""
+    for epoch in range(epochs):
+        covered = []
+        for path in (store / "updates" / job).glob(f"{epoch}-*"):
+            head, _ = parcel(path)
+            covered += range(head["first_batch"], head["first_batch"] + head["batches"])
+        assert sorted(covered) == list(range(batches))
+
+
+def test_a_job_is_trained_here_and_each_update_is_in_the_model(souk, tmp_path):
+    # Batches of 100 of 60,000 records; the same model as where they began, but for the updates.
+    result = train(souk, write_job(tmp_path), "-o", tmp_path / "model", "--functions", 3, "--keep-updates", "--cpus", "1")
+    assert result["end"] == "epochs" and result["epochs_done"] == 2
+    assert result["samples"] == 2 * 60000 and result["failures"] == 0
+    assert result["test_accuracy"] > 0.7
+    assert sum(epoch["calls"] for epoch in result["epochs"]) == result["calls"]
+    assert sum(epoch["cost_micro"] for epoch in result["epochs"]) == result["spent_micro"] > 0
+    assert all(epoch["staleness"] <= 6 for epoch in result["epochs"])
+    store = store_of(souk)
+    assert_covered_once(store, result["job"], 2, 600)
+    sums = None
+    for path in (store / "updates" / result["job"]).glob("[0-9]*"):
+        values = parcel(path)[1]
+        sums = values if sums is None else [a + b for a, b in zip(sums, values)]
+    newest = json.loads((store / "models" / result["job"] / "newest").read_text())["version"]
+    assert newest == result["updates"]
+    head, last = parcel(store / "models" / result["job"] / str(newest))
+    assert head["epoch"] == 2 and head["spans"] == []
+    # A third of each was added, of three functions. The first model is not kept, but a second job of the same
+    # seed begins at it, and has no credits to go on.
+    refused = souk("function", "train", write_job(tmp_path), "-o", tmp_path / "other", "--functions", 1, "--budget",
+                   "0.000001", code=6)
+    assert "too small for one call" in refused.stderr and "256 MB for 60 s" in refused.stderr
+    assert not (tmp_path / "other/model.safetensors").exists()
+    again, = (path.name for path in (store / "models").iterdir() if path.name != result["job"])
+    first = parcel(store / "models" / again / "0")[1]
+    assert max(abs(a + b / 3 - c) for a, b, c in zip(first, sums, last)) < 1e-4
+    assert (tmp_path / "model/model.safetensors").exists() and (tmp_path / "model/card.json").exists()
+    assert json.loads((tmp_path / "model/card.json").read_text())["policy"] == "hsp"
+
+
+def test_one_function_and_one_epoch_are_one(souk, tmp_path):
+    told = souk("function", "train", write_job(tmp_path, epochs=1), "-o", tmp_path / "model", "--functions", 1, "--span", 600)
+    assert "1 function of 256 MB" in told.stderr and "1 call, " in told.stderr
+    assert "the epoch is done" in told.stdout
+
+
+def test_what_is_folded_is_swept_away(souk, tmp_path):
+    result = train(souk, write_job(tmp_path, epochs=1), "-o", tmp_path / "model", "--functions", 2)
+    store = store_of(souk)
+    left = [path for path in (store / "updates" / result["job"]).glob("[0-9]*")]
+    assert left == []
+    assert len(list((store / "models" / result["job"]).iterdir())) == 2  # the last, and which it is
+
+
+def test_the_number_of_functions_decays_from_epoch_to_epoch(souk, tmp_path):
+    result = train(souk, write_job(tmp_path, epochs=3), "-o", tmp_path / "model", "--functions", 5, "--schedule",
+                   "decay", "--functions-last", 1, "--memory", 128, "--memory-last", 256)
+    assert [epoch["functions"] for epoch in result["epochs"]] == [5, 3, 1]
+    assert [epoch["memory_mb"] for epoch in result["epochs"]] == [128, 192, 256]
+    assert result["test_accuracy"] > 0.6
+
+
+def test_a_planner_chooses_by_what_it_saw(souk, tmp_path):
+    job = write_job(tmp_path, epochs=4)
+    job.write_text(job.read_text() + "  target: {loss: 0.1}\n")
+    assert "--budget" in souk("function", "train", job, "--schedule", "planner", "-o", tmp_path, code=2).stderr
+    result = train(souk, job, "-o", tmp_path / "model", "--schedule", "planner", "--functions", 6, "--memory", 128,
+                   "--budget", "0.01")
+    assert result["end"] in ("epochs", "budget", "target") and result["spent_micro"] <= 10000
+    chosen = [epoch["functions"] for epoch in result["epochs"]]
+    assert chosen and all(1 <= count <= 6 for count in chosen)
+    assert {epoch["memory_mb"] for epoch in result["epochs"]} == {128}
+
+
+def test_the_budget_ends_a_job_with_its_best_model(souk, tmp_path):
+    # Of a call 12 s are held for, about 0.113 credits, and it takes some hundredths of a second.
+    result = train(souk, write_job(tmp_path, epochs=50), "-o", tmp_path / "model", "--functions", 4, "--budget",
+                   "0.12", "--core-price", "200", "--ram-price", "20", "--span", 20, "--timeout", "2s")
+    assert result["end"] == "budget"
+    assert 0 < result["spent_micro"] <= 120000
+    assert result["epochs_done"] < 50 and result["test_accuracy"] > 0.2
+    assert result["spent_micro"] == sum(epoch["cost_micro"] for epoch in result["epochs"])
+    assert (tmp_path / "model/model.safetensors").exists()
+
+
+def test_a_job_on_a_host_survives_functions_that_are_killed(souk, tmp_path):
+    with Host(souk, "--memory", "128", "--cpus", "0.2", "--keep-warm", "1s") as host:
+        stop = threading.Event()
+        killed = []
+
+        def kill_some():
+            while not stop.wait(0.15):
+                for pid in instances(host)[:1]:
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                        killed.append(pid)
+                    except ProcessLookupError:
+                        pass
+
+        thread = threading.Thread(target=kill_some)
+        thread.start()
+        try:
+            result = train(souk, write_job(tmp_path, epochs=2), "-o", tmp_path / "model", "--url", host.ready["url"],
+                           "--store", host.ready["store"], "--functions", 4, "--memory", 128, "--span", 10,
+                           "--keep-updates")
+        finally:
+            stop.set()
+            thread.join()
+        assert killed and result["end"] == "epochs"
+        assert result["samples"] == 2 * 60000
+        assert_covered_once(pathlib.Path(host.ready["store"]), result["job"], 2, 600)
+
+
+def test_a_job_whose_lead_was_killed_goes_on(souk, tmp_path):
+    job = write_job(tmp_path, epochs=3)
+    process = souk.start("function", "train", job, "-o", tmp_path / "model", "--functions", 2, "--cpus", "0.05",
+                         "--span", 10, "--keep-updates")
+    line = process.stderr.readline()
+    while not line.startswith("Job "):
+        line = process.stderr.readline()
+    name = line.split()[1]
+    models = store_of(souk) / "models" / name
+    while not (models / "newest").exists() or json.loads((models / "newest").read_text())["version"] < 4:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    result = train(souk, job, "-o", tmp_path / "model", "--functions", 2, "--resume", name, "--keep-updates")
+    assert result["end"] == "epochs" and result["job"] == name
+    assert result["samples"] == 3 * 60000
+    other = write_job(tmp_path, batch=50)
+    assert "another job" in souk("function", "train", other, "--resume", name, "-o", tmp_path / "x", code=4).stderr
+
+
+def test_a_configuration_that_is_refused_for_now_is_given_again(souk, tmp_path):
+    """As Lambda does while it takes another: 409, then under way, then as somebody else wanted it."""
+    asked = []
+
+    class Api(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self):
+            asked.append(self.command)
+            sent = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+            puts = asked.count("PUT")
+            told = {"MemorySize": sent.get("MemorySize", 4096),
+                    "LastUpdateStatus": "InProgress" if self.command == "PUT" else "Successful"}
+            body = b"{}" if puts < 3 else json.dumps(told).encode()
+            self.send_response(409 if puts < 3 else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT
+
+        def log_message(self, *words):
+            pass
+
+    (tmp_path / "store").mkdir()
+    (tmp_path / "token").write_text("a" * 64 + "\n")
+    (tmp_path / "token").chmod(0o600)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api) as api:
+        thread = threading.Thread(target=api.serve_forever)
+        thread.start()
+        try:
+            told = souk("function", "train", write_job(tmp_path), "-o", tmp_path / "model", "--store", tmp_path / "store",
+                        "--url", f"http://127.0.0.1:{api.server_port}", "--token-file", tmp_path / "token", code=4).stderr
+        finally:
+            api.shutdown()
+            thread.join()
+    assert asked == ["PUT", "PUT", "PUT", "GET"]
+    assert "4096 MB, not the 256 MB" in told
+
+
+def test_what_cannot_be_is_refused(souk, tmp_path):
+    job = write_job(tmp_path)
+    assert "--store" in souk("function", "train", job, "--lambda", "-o", tmp_path, code=2).stderr
+    assert "--store: the folder of the host, which it prints when it starts" in souk(
+        "function", "train", job, "--url", "http://127.0.0.1:1", "-o", tmp_path, code=2).stderr
+    assert "--functions" in souk("function", "train", job, "--functions", 0, "-o", tmp_path, code=2).stderr
+    small = tmp_path / "none"
+    small.mkdir()
+    assert "token" in souk("function", "train", job, "--url", "http://127.0.0.1:1", "--store", small, "-o", tmp_path,
+                           "--token-file", tmp_path / "no-token", code=3).stderr

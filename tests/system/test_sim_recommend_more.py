@@ -1,0 +1,19 @@
+"""souk sim recommend on a seed that nothing was chosen by: the goals of bench/recommend.py, and ranges that hold.
+
+covers cli/command_sim_recommend.c
+"""
+import json
+import os
+import subprocess
+
+PROGRAM = os.environ["SOUK_PROGRAM"]
+
+
+def test_a_fresh_seed_meets_the_goals():
+    done = subprocess.run([PROGRAM, "sim", "recommend", "--cases", "64", "--seed", "2026", "--json", "--quiet"],
+                          capture_output=True, text=True, timeout=550)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["median_error"] <= 0.15 and figures["p90_error"] <= 0.35, figures
+    assert figures["within_1_1"] >= 0.85 and figures["trial_share"] <= 0.05, figures
+    assert 0.72 <= figures["covered"] <= 0.92, figures  # eight of ten are meant to lie in their range
