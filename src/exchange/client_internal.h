@@ -123,6 +123,7 @@ struct exchange_client {
     uint32_t range_count;
     uint64_t session;
     bool has_session;                              /* joined on all links, none of which broke */
+    bool is_leaving;                               /* LEAVE is with the link, if there is one */
     uint64_t lost_sent_bytes, lost_received_bytes; /* on links that are no more */
     float *incoming;                               /* the answer that comes */
     uint64_t incoming_samples_max;

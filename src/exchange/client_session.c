@@ -179,9 +179,13 @@ void client_offer_answer(struct client_range *range)
 
 /* ---- What the training thread asks for ------------------------------------------------------- */
 
-/* Of the others the links are freed with the client: who leaves the lead has left. */
+/* Once: another wake may come before the link has sent it. Of the others the links are freed with the
+ * client: who leaves the lead has left. */
 static void leave_send(struct exchange_client *client)
 {
+    if (client->is_leaving)
+        return;
+    client->is_leaving = true;
     client_message_send(client, &(struct exchange_message){.type = EXCHANGE_LEAVE,
                                                            .has_diverged = client->has_diverged});
     if (client->ranges[0].link) {

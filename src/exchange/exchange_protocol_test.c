@@ -1,5 +1,6 @@
 /* A parameter server, and one worker that is played by hand on its own loop: who breaks the
  * protocol, is cut off, is silent or comes back. */
+#include "exchange/client_internal.h"
 #include "exchange/exchange_fixture_internal.h"
 
 #include <unistd.h>
@@ -379,6 +380,36 @@ TEST(one_of_three_that_diverged_before_the_others_came_ends_nothing)
     assert_false(bench->has_ended);
 }
 
+/* The training thread may wake the link's twice before the loop sends anything. */
+TEST(who_is_woken_again_while_it_leaves_leaves_in_good_order)
+{
+    static const float zero[FEATURES];
+    struct error error;
+    AUTO(bench) struct bench *bench = hand_bench();
+    struct exchange_client_options worker = {.loop = bench->loop,
+                                             .lease = lease_of(0),
+                                             .fence = FENCE,
+                                             .shard_samples = SAMPLES / WORKERS,
+                                             .parameter_count = FEATURES};
+    key_of(worker.lease, worker.key);
+    AUTO(exchange_client) struct exchange_client *client = NULL;
+    ASSERT_OK(exchange_client_open(&worker, &client, &error));
+    exchange_client_begin(client, zero);
+    client_attach(bench, client, 0);
+    struct exchange_client_status status = {0};
+    while (status.state != EXCHANGE_CLIENT_TRAINING) {
+        bench_turn(bench);
+        exchange_client_status(client, &status);
+    }
+    for (int i = 0; i < 2; i++) {
+        exchange_client_finish(client, zero, 0);
+        client_on_wake(client, LOOP_READ);
+    }
+    RUN_UNTIL(bench, exchange_server_status(bench->server)->member_count == 0);
+    if (bench->drops > 0)
+        fail_msg("dropped with \"%s\"", bench->drop_reason);
+}
+
 TEST(a_silent_worker_is_dropped)
 {
     struct error error;
@@ -426,6 +457,7 @@ int main(void)
         cmocka_unit_test(the_first_model_is_sent_to_who_wants_it_and_a_later_one_to_everybody),
         cmocka_unit_test(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead),
         cmocka_unit_test(one_of_three_that_diverged_before_the_others_came_ends_nothing),
+        cmocka_unit_test(who_is_woken_again_while_it_leaves_leaves_in_good_order),
         cmocka_unit_test(a_silent_worker_is_dropped),
         cmocka_unit_test(a_stop_does_not_wait_for_a_slow_measurement),
     };
