@@ -1,11 +1,10 @@
 """The wizard "Train a model" by the keyboard alone: a job for the cheapest slot of a market that has seen one end."""
 import bisect
 import contextlib
-import time
 
 from browsing import Walk, assert_clean, screens
 from serving import Market
-from test_prices import SLOT_MS, offset_that_ends_a_slot_in, wait_for_slot_after
+from test_prices import SLOT_MS, market_over_a_slot, wait_for_slot_after
 from test_train_wizard import needs_fashion
 
 SPENDER = {"name": "all", "runtime": "command", "run": "true", "resources": {"cpus": "1"}}
@@ -14,12 +13,9 @@ SPENDER = {"name": "all", "runtime": "command", "run": "true", "resources": {"cp
 @contextlib.contextmanager
 def market_after_a_slot(tmp_path):
     """Nobody wanted what was lent in it: the same hours of tomorrow are cheaper than the others."""
-    started = time.monotonic()
-    assert Market(tmp_path / "trial").stop() == 0
-    took_ms = int((time.monotonic() - started) * 1000)
-    market = Market(tmp_path / "market", "--slot-offset", offset_that_ends_a_slot_in(3000 + 4 * took_ms))
+    market, first = market_over_a_slot(tmp_path)
     try:
-        wait_for_slot_after(market, market.get("/v1/prices").json["slot"])
+        wait_for_slot_after(market, first["slot"])
         yield market
     finally:
         market.stop()
