@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How well clusters are recommended, and what a recommendation costs.
 
-    bench/recommend.py [--json] [--cases 200] [--seed 1] [--paper-cases 11] [--real N] [--program build/souk]
+    bench/recommend.py [--json] [--cases 200] [--seed 1] [--paper-cases 11] [--real N [--at-once K]] [--program build/souk]
 
 Three parts: `souk sim recommend` tries each of many jobs on all of its clusters in virtual time and
 compares with what was recommended after a short trial; the same with --paper runs the experiment of
 FC²'s paper, its rules beside auto; `souk bench recommend` measures the search over 1,354 types of up
 to 256 workers, in CPU time. With --real N the first N of twelve cases are trained for real as well, to
-check the simulator (recommending/real.py): they want a quiet machine and root.
+check the simulator (recommending/real.py): they want a quiet machine and root. K of them go side by
+side where there are three cores for each.
 """
 import argparse
 import json
@@ -43,6 +44,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--paper-cases", type=int, default=11, help="of FC²'s experiment; 0: none")
     parser.add_argument("--real", type=int, default=0, help="of twelve cases, trained for real")
+    parser.add_argument("--at-once", type=int, default=1, help="of those, side by side")
     parser.add_argument("--program", default=str(ROOT / "build/souk"))
     wanted = parser.parse_args()
     figures = {}
@@ -57,7 +59,7 @@ def main():
     figures.update(souk(wanted.program, "bench", "recommend"))
     if wanted.real:
         import real
-        trained = real.measure(wanted.program, wanted.real)
+        trained = real.measure(wanted.program, wanted.real, wanted.at_once)
         results["real"] = trained.pop("results")
         figures.update(trained)
     if wanted.json:
