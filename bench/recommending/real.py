@@ -28,6 +28,7 @@ STAND_IN_PARAMETERS = 7850  # of the logistic model that stands for those of any
 OVERHEAD_BYTES = 1.06  # frames, TLS records and TCP's headers on each byte
 SCALE = 100  # virtual seconds for a real one
 LENDING_RTT_MS = 2
+QUOTA_MS = 100  # in which a lender may use up its share of the cores
 WAN_SECONDS = 12
 
 # cores of each lender: a cluster takes the first so many of them.
@@ -130,12 +131,15 @@ class Place:
         return lender
 
     def train(self, nodes, cores, **changes):
+        """How long it takes once the data are there: an epoch before has the lenders fetch their shards. Else
+        those that have theirs would begin while others wait for it."""
         case = {**self.case, **changes}
         path = self.folder / "job.yaml"
-        path.write_text(JOB.format(nodes=nodes, cpus=cores, model=case["model"], batch=case["batch"],
-                                   epochs=SAMPLES[case["model"]] // 60_000, policy=case["policy"],
-                                   local_steps=case["local_steps"]))
-        return runs.measure(self.program, self.config, path)["training_ms"] / 1000
+        for epochs in (1, SAMPLES[case["model"]] // 60_000):
+            path.write_text(JOB.format(nodes=nodes, cpus=cores, model=case["model"], batch=case["batch"], epochs=epochs,
+                                       policy=case["policy"], local_steps=case["local_steps"]))
+            took_s = runs.measure(self.program, self.config, path)["training_ms"] / 1000
+        return took_s
 
     def close(self):
         end(*reversed(self.processes))
@@ -158,11 +162,12 @@ def simulate(program, machines, options):
     return json.loads(done.stdout)["runs"][0]["elapsed_s"] / SCALE
 
 
-def machines_of(kinds, case, size):
+def machines_of(kinds, case, size, cores=()):
     """Whole milliseconds and kilobits are too coarse for what is short: virtual time is SCALE times as
     long, and lines as much slower; `size` times slower again where a larger model is stood for."""
     return [{"kind": str(index), "step_ms": max(1, round(1000 * SCALE * step_s)), "commit_ms": round(SCALE * rtt_ms),
-             "kbit": kbit(case["mbit"], size)} for index, (step_s, rtt_ms) in enumerate(kinds)]
+             "kbit": kbit(case["mbit"], size), "quota_ms": QUOTA_MS * SCALE, "cores": cores[index] if cores else 1}
+            for index, (step_s, rtt_ms) in enumerate(kinds)]
 
 
 def kbit(mbit, size):
@@ -173,7 +178,7 @@ def kbit(mbit, size):
 
 
 def lending_simulated(program, case, cores, step_s):
-    machines = machines_of([(step_s[share], LENDING_RTT_MS) for share in cores], case, 1)
+    machines = machines_of([(step_s[share], LENDING_RTT_MS) for share in cores], case, 1, cores)
     return simulate(program, machines, [
         "--policy", f"{case['policy']}:{case['local_steps']}", "--model", case["model"], "--batch", case["batch"],
         "--samples", SAMPLES[case["model"]], "--gamma", f"{60 * SCALE}s"])

@@ -32,7 +32,7 @@ static void fixture_open(struct fixture *fixture, const char *policy)
 {
     struct error error;
     *fixture = (struct fixture){
-        .machines = {{"left", second, 0, 0}, {"right", second, 0, 0}},
+        .machines = {{.kind = "left", .step_ns = second}, {.kind = "right", .step_ns = second}},
     };
     for (int i = 0; i < RECORDS; i++) {
         fixture->labels[i] = i % 2;
@@ -118,6 +118,40 @@ static void a_full_link_bounds_workers_that_wait_for_nobody(void **state)
     fixture_close(&fixture);
 }
 
+static uint64_t commits_of(struct fixture *fixture)
+{
+    struct error error;
+    struct sync_run_result result;
+    ASSERT_OK(sync_run(fixture->engine, &fixture->options, &result, &error));
+    const uint64_t commits = result.machines[0].commits;
+    sync_run_result_done(&result);
+    return commits;
+}
+
+/* Half a second of computing, and half a second until the answer, in which its share is not used.
+ */
+static void who_lends_a_share_of_a_core_makes_up_for_waiting(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_open(&fixture, "bsp");
+    fixture.options.server_bytes_per_s = 0;
+    fixture.options.time_max_ns = 36 * second + 1;
+    for (int i = 0; i < 2; i++)
+        fixture.machines[i].commit_ns = second / 2;
+    assert_int_equal(commits_of(&fixture), 24);
+    for (int i = 0; i < 2; i++) {
+        fixture.machines[i].cores = 0.5;
+        fixture.machines[i].quota_ns = second;
+    }
+    assert_int_equal(commits_of(&fixture), 36);
+    /* Who never waits has no more than its share. */
+    for (int i = 0; i < 2; i++)
+        fixture.machines[i].commit_ns = 0;
+    assert_in_range(commits_of(&fixture), 36, 37);
+    fixture_close(&fixture);
+}
+
 static void samples_asked_for_end_a_run(void **state)
 {
     (void)state;
@@ -143,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_servers_link_takes_one_message_after_the_other),
         cmocka_unit_test(a_full_link_bounds_workers_that_wait_for_nobody),
+        cmocka_unit_test(who_lends_a_share_of_a_core_makes_up_for_waiting),
         cmocka_unit_test(samples_asked_for_end_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

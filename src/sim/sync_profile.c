@@ -11,11 +11,12 @@
 enum {
     FILE_BYTES_MAX = 1 << 20,
     STEP_MS_MAX = 24 * 3600 * 1000,
+    QUOTA_MS = 100, /* the kernel's default */
     GROUPS_MAX = 1024,
     TRACE_SPEED_MAX = 1000000,
 };
 
-static const double spread_max = 1000;
+static const double spread_max = 1000, cores_min = 0.001;
 
 /*
  * The testbed of the ADSP paper: virtual processors stand for relative speed, a t3's counted a
@@ -59,7 +60,8 @@ enum { BUILTIN_COUNT = sizeof(builtins) / sizeof(*builtins) };
 
 struct group {
     char kind[32];
-    int64_t count, step_ms, commit_ms, mbit, kbit;
+    int64_t count, step_ms, commit_ms, mbit, kbit, quota_ms;
+    double cores;
 };
 
 static const struct json_field group_fields[] = {
@@ -72,6 +74,8 @@ static const struct json_field group_fields[] = {
      .maximum = STEP_MS_MAX},
     {"mbit", JSON_I64, offsetof(struct group, mbit), .minimum = 0, .maximum = 1000000},
     {"kbit", JSON_I64, offsetof(struct group, kbit), .minimum = 0, .maximum = 1000000000},
+    {"cores", JSON_DOUBLE, offsetof(struct group, cores)},
+    {"quota_ms", JSON_I64, offsetof(struct group, quota_ms), .minimum = 1, .maximum = STEP_MS_MAX},
 };
 static const struct json_schema group_schema = JSON_SCHEMA("machine", group_fields, struct group);
 
@@ -186,6 +190,14 @@ int sync_profile_spread(struct sync_profile *profile, double wanted, struct erro
     return 0;
 }
 
+static int check_cores(const struct group *group, struct error *error)
+{
+    if (group->cores == 0 || (group->cores >= cores_min && group->cores <= 1))
+        return 0;
+    return error_set(error, ERROR_INVALID, "machine.cores: a share of one, from %g to 1",
+                     cores_min);
+}
+
 static int add_machines(struct arena *arena, const struct profile_file *file,
                         struct sync_profile *profile, struct error *error)
 {
@@ -197,10 +209,14 @@ static int add_machines(struct arena *arena, const struct profile_file *file,
         return error_set(error, ERROR_INVALID, "a profile has 1 to %d machines", SYNC_MACHINES_MAX);
     profile->machines = arena_alloc(arena, count * sizeof(*profile->machines));
     for (size_t i = 0; i < file->machines.count; i++) {
+        if (check_cores(&groups[i], error) < 0)
+            return -1;
         struct sync_machine machine = {
             .step_ns = groups[i].step_ms * 1000000,
             .commit_ns = groups[i].commit_ms * 1000000,
             .bytes_per_s = groups[i].mbit * 125000 + groups[i].kbit * 125,
+            .cores = groups[i].cores < 1 ? groups[i].cores : 0,
+            .quota_ns = 1000000 * (groups[i].quota_ms > 0 ? groups[i].quota_ms : QUOTA_MS),
         };
         memcpy(machine.kind, groups[i].kind, sizeof(machine.kind));
         for (int64_t n = 0; n == 0 || n < groups[i].count; n++)

@@ -12,6 +12,10 @@
  * with `mean_step_ms` they are then scaled so that a machine of mean speed takes so long for a
  * step. `trace` names a folder of availability traces, `trace_speed` how much faster they run.
  *
+ * A machine with `cores` below 1 lends that share of one, as cgroups do: within each `quota_ms`
+ * (100 if not given) it computes at full speed until its share of them is used up. `step_ms` is
+ * what a step takes it that never waits; who waits for answers meanwhile loses nothing until then.
+ *
  * To add one: a row in sync_profile.c.
  */
 #pragma once
@@ -28,6 +32,8 @@ struct sync_machine {
     int64_t step_ns;     /* one step of a batch of the size asked for */
     int64_t commit_ns;   /* a push and its answer, without the bytes */
     int64_t bytes_per_s; /* each way; 0: they take no time */
+    double cores;        /* the share of one that it lends; 0: whole ones */
+    int64_t quota_ns;    /* the time in which it may use up its share */
 };
 
 struct sync_profile {

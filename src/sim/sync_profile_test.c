@@ -48,13 +48,16 @@ TEST(a_file_gives_machines_and_mistakes_are_told)
     struct error error;
     AUTO(arena) struct arena *arena = arena_new(0);
     struct sync_profile profile;
-    const char *good = "{\"name\":\"two\",\"machines\":[{\"kind\":\"fast\",\"step_ms\":500,"
-                       "\"commit_ms\":200,\"mbit\":8},{\"kind\":\"slow\",\"count\":2,\"step_ms\":"
-                       "2000}]}";
+    const char *good =
+        "{\"name\":\"two\",\"machines\":[{\"kind\":\"fast\",\"step_ms\":500,"
+        "\"commit_ms\":200,\"mbit\":8,\"cores\":0.4},{\"kind\":\"slow\",\"count\":2,\"step_ms\":"
+        "2000}]}";
     ASSERT_OK(sync_profile_read(arena, text_of(good), &profile, &error));
     assert_int_equal(profile.machine_count, 3);
     assert_int_equal(profile.machines[0].step_ns, 500000000);
     assert_int_equal(profile.machines[0].bytes_per_s, 1000000);
+    assert_true(fabs(profile.machines[0].cores - 0.4) < 1e-9);
+    assert_int_equal(profile.machines[0].quota_ns, 100000000);
     assert_int_equal(profile.machines[2].step_ns, 2000000000);
     assert_true(fabs(sync_profile_heterogeneity(&profile) - 2.0) < 1e-9); /* (2 + .5 + .5)/3/.5 */
 
@@ -67,6 +70,8 @@ TEST(a_file_gives_machines_and_mistakes_are_told)
         "{\"heterogeneity\":0.5,\"machines\":[{\"kind\":\"a\",\"step_ms\":10}]}",
         "{\"trace\":\"../x\",\"machines\":[{\"kind\":\"a\",\"step_ms\":10}]}",
         "{\"machines\":[{\"kind\":\"a\",\"step_ms\":10}],\"more\":1}",
+        "{\"machines\":[{\"kind\":\"a\",\"step_ms\":10,\"cores\":1.5}]}",
+        "{\"machines\":[{\"kind\":\"a\",\"step_ms\":10,\"cores\":0.0001}]}",
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         ASSERT_FAILS(sync_profile_read(arena, text_of(wrong[i]), &profile, &error), ERROR_INVALID);

@@ -31,8 +31,9 @@ static int lab_open(void **state)
                                  &error));
     /* From one step a second to one in ten. */
     for (int i = 0; i < MACHINES; i++)
-        lab.machines[i] =
-            (struct sync_machine){"machine", second + 9 * second * i / (MACHINES - 1), second, 0};
+        lab.machines[i] = (struct sync_machine){.kind = "machine",
+                                                .step_ns = second + 9 * second * i / (MACHINES - 1),
+                                                .commit_ns = second};
     lab.profile = (struct sync_profile){.machine_count = MACHINES, .machines = lab.machines};
     const struct sync_data_options data = {
         .train = lab.train, .test = lab.test, .shard_count = MACHINES, .skew = 0.5, .seed = 1};

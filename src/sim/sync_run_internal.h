@@ -53,6 +53,7 @@ struct sync_worker {
     uint64_t samples_unsent;
     double loss_unsent;
     int64_t compute_unsent_ns, step_ns;
+    int64_t quota_index, quota_used_ns; /* of a share of a core: in which of its times, how much */
     uint32_t step_batch;
     int64_t sent_ns, answer_ns, late_ns, due_ns, commit_ns;
     int64_t there_since_ns, step_since_ns;

@@ -44,19 +44,49 @@ void sync_worker_done(struct sync_state *state, uint32_t index)
     free(worker->queue);
 }
 
+/* When so much is computed that begins now, by who may use `cores` of each quota_ns. */
+static int64_t quota_end_ns(struct sync_worker *worker, const struct sync_machine *machine,
+                            int64_t now_ns, int64_t left_ns)
+{
+    const int64_t share_ns = llround(machine->cores * (double)machine->quota_ns);
+    for (;;) {
+        const int64_t index = now_ns / machine->quota_ns;
+        if (index != worker->quota_index)
+            worker->quota_used_ns = 0;
+        worker->quota_index = index;
+        const int64_t free_ns = share_ns - worker->quota_used_ns;
+        if (left_ns <= free_ns) {
+            worker->quota_used_ns += left_ns;
+            return now_ns + left_ns;
+        }
+        worker->quota_used_ns = share_ns;
+        left_ns -= free_ns;
+        now_ns = (index + 1) * machine->quota_ns;
+    }
+}
+
+static int64_t step_end_ns(struct sync_worker *worker, const struct sync_machine *machine,
+                           int64_t now_ns, int64_t step_ns)
+{
+    if (!(machine->cores > 0))
+        return now_ns + step_ns;
+    return quota_end_ns(worker, machine, now_ns, llround(machine->cores * (double)step_ns));
+}
+
 static void step_begin(struct sync_state *state, uint32_t index)
 {
     struct sync_worker *worker = &state->workers[index];
     const uint32_t usual = state->options->batch;
     const uint32_t batch = worker->settings.batch > 0 ? worker->settings.batch : usual;
     const double share = (double)batch / usual;
-    const int64_t step_ns = state->options->profile->machines[index].step_ns;
+    const struct sync_machine *machine = &state->options->profile->machines[index];
+    const int64_t even_ns = sync_jitter(state, worker, llround((double)machine->step_ns * share));
+    const int64_t end_ns = step_end_ns(worker, machine, state->now_ns, even_ns);
     worker->step_batch = batch;
-    worker->step_ns = sync_jitter(state, worker, llround((double)step_ns * share));
+    worker->step_ns = end_ns - state->now_ns;
     worker->step_since_ns = state->now_ns;
     worker->is_computing = true;
-    sync_schedule(state, state->now_ns + worker->step_ns, SYNC_EVENT_STEP, index,
-                  worker->generation);
+    sync_schedule(state, end_ns, SYNC_EVENT_STEP, index, worker->generation);
 }
 
 static void push_begin(struct sync_state *state, uint32_t index)
