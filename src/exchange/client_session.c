@@ -179,8 +179,8 @@ void client_offer_answer(struct client_range *range)
 
 /* ---- What the training thread asks for ------------------------------------------------------- */
 
-/* Once: another wake may come before the link has sent it. Of the others the links are freed with the
- * client: who leaves the lead has left. */
+/* Once: another wake may come before the link has sent it. Of the others the links are freed with
+ * the client: who leaves the lead has left. */
 static void leave_send(struct exchange_client *client)
 {
     if (client->is_leaving)

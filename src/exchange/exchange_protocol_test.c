@@ -2,6 +2,7 @@
  * protocol, is cut off, is silent or comes back. */
 #include "exchange/client_internal.h"
 #include "exchange/exchange_fixture_internal.h"
+#include "exchange/server_internal.h"
 
 #include <unistd.h>
 
@@ -380,27 +381,80 @@ TEST(one_of_three_that_diverged_before_the_others_came_ends_nothing)
     assert_false(bench->has_ended);
 }
 
+static struct exchange_client *client_join(struct bench *bench, uint32_t rank)
+{
+    static const float zero[FEATURES];
+    struct error error;
+    struct exchange_client_options worker = {.loop = bench->loop,
+                                             .lease = lease_of(rank),
+                                             .fence = FENCE,
+                                             .rank = rank,
+                                             .shard_samples = SAMPLES / WORKERS,
+                                             .parameter_count = FEATURES};
+    key_of(worker.lease, worker.key);
+    struct exchange_client *client = NULL;
+    ASSERT_OK(exchange_client_open(&worker, &client, &error));
+    exchange_client_begin(client, zero);
+    client_attach(bench, client, 0);
+    return client;
+}
+
+static bool is_training(struct exchange_client *client)
+{
+    struct exchange_client_status status;
+    exchange_client_status(client, &status);
+    return status.state == EXCHANGE_CLIENT_TRAINING;
+}
+
+static uint32_t joining_count(const struct exchange_server *server)
+{
+    uint32_t count = 0;
+    LIST_EACH(&server->connections, node)
+    count += LIST_ITEM(node, struct connection, node)->is_joining;
+    return count;
+}
+
+static struct bench *muster_bench(int64_t muster_ms)
+{
+    struct error error;
+    struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "tap");
+    options.muster_ms = muster_ms;
+    ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
+    return bench;
+}
+
+TEST(nobody_begins_before_every_shard_has_a_worker)
+{
+    AUTO(bench) struct bench *bench = muster_bench(3600 * 1000);
+    AUTO(exchange_client) struct exchange_client *first = client_join(bench, 0);
+    AUTO(exchange_client) struct exchange_client *second = client_join(bench, 1);
+    RUN_UNTIL(bench, joining_count(bench->server) == 2);
+    assert_int_equal(exchange_server_status(bench->server)->member_count, 0);
+    AUTO(exchange_client) struct exchange_client *third = client_join(bench, 2);
+    RUN_UNTIL(bench, is_training(first) && is_training(second) && is_training(third));
+    assert_int_equal(exchange_server_status(bench->server)->member_count, 3);
+    assert_int_equal(bench->drops, 0);
+}
+
+TEST(who_waited_long_enough_begins_and_others_come_later)
+{
+    AUTO(bench) struct bench *bench = muster_bench(20);
+    AUTO(exchange_client) struct exchange_client *first = client_join(bench, 0);
+    RUN_UNTIL(bench, is_training(first));
+    assert_int_equal(exchange_server_status(bench->server)->member_count, 1);
+    AUTO(exchange_client) struct exchange_client *second = client_join(bench, 1);
+    RUN_UNTIL(bench, is_training(second));
+    assert_int_equal(bench->drops, 0);
+}
+
 /* The training thread may wake the link's twice before the loop sends anything. */
 TEST(who_is_woken_again_while_it_leaves_leaves_in_good_order)
 {
     static const float zero[FEATURES];
-    struct error error;
     AUTO(bench) struct bench *bench = hand_bench();
-    struct exchange_client_options worker = {.loop = bench->loop,
-                                             .lease = lease_of(0),
-                                             .fence = FENCE,
-                                             .shard_samples = SAMPLES / WORKERS,
-                                             .parameter_count = FEATURES};
-    key_of(worker.lease, worker.key);
-    AUTO(exchange_client) struct exchange_client *client = NULL;
-    ASSERT_OK(exchange_client_open(&worker, &client, &error));
-    exchange_client_begin(client, zero);
-    client_attach(bench, client, 0);
-    struct exchange_client_status status = {0};
-    while (status.state != EXCHANGE_CLIENT_TRAINING) {
-        bench_turn(bench);
-        exchange_client_status(client, &status);
-    }
+    AUTO(exchange_client) struct exchange_client *client = client_join(bench, 0);
+    RUN_UNTIL(bench, is_training(client));
     for (int i = 0; i < 2; i++) {
         exchange_client_finish(client, zero, 0);
         client_on_wake(client, LOOP_READ);
@@ -457,6 +511,8 @@ int main(void)
         cmocka_unit_test(the_first_model_is_sent_to_who_wants_it_and_a_later_one_to_everybody),
         cmocka_unit_test(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead),
         cmocka_unit_test(one_of_three_that_diverged_before_the_others_came_ends_nothing),
+        cmocka_unit_test(nobody_begins_before_every_shard_has_a_worker),
+        cmocka_unit_test(who_waited_long_enough_begins_and_others_come_later),
         cmocka_unit_test(who_is_woken_again_while_it_leaves_leaves_in_good_order),
         cmocka_unit_test(a_silent_worker_is_dropped),
         cmocka_unit_test(a_stop_does_not_wait_for_a_slow_measurement),

@@ -414,7 +414,8 @@ static void house_timer_due(void *context)
     server_checks_tick(server);
     server_ranges_house(server, now_ns, was_asleep);
     connections_sweep(server);
-    if (server->joined_ns == 0 && now_ns - server->opened_ns > server->options.join_ms * 1000000)
+    if (server->joined_ns == 0 && !loop_timer_is_running(server->muster_timer) &&
+        now_ns - server->opened_ns > server->options.join_ms * 1000000)
         server_end(server, EXCHANGE_END_LOST, "%s",
                    server_ranges_are_ready(server) ? "no worker came"
                                                    : "not all parameter servers came");
@@ -506,6 +507,7 @@ int exchange_server_open(const struct exchange_server_options *options,
     };
     if (evaluator_open(&evaluator, &server->evaluator, error) < 0)
         return -1;
+    server->muster_timer = loop_timer_new(options->loop, server_muster_due, server);
     server->policy_timer = loop_timer_new(options->loop, policy_timer_due, server);
     server->evaluate_timer = loop_timer_new(options->loop, evaluate_timer_due, server);
     server->moment_timer = loop_timer_new(options->loop, moment_timer_due, server);
@@ -527,6 +529,7 @@ void exchange_server_free(struct exchange_server *server)
     connections_free(server);
     server_ranges_free(server);
     server_cut_free(server);
+    loop_timer_free(server->muster_timer);
     loop_timer_free(server->policy_timer);
     loop_timer_free(server->evaluate_timer);
     loop_timer_free(server->moment_timer);

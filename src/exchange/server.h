@@ -17,6 +17,9 @@
  * newest whole model; the policy begins anew. A replica (replica.h) is sent the whole model from
  * time to time.
  *
+ * Training begins when every shard has a worker, or muster_ms after the first came: else that one
+ * might be through with the epochs before others' data were seen at all.
+ *
  * Training ends when a measurement reaches the target (not before min_time_ms), when the workers
  * have seen `epochs` times the data set, when nobody is left, when a measurement fails, when the
  * loss is not finite any more, or by exchange_server_stop. The outcome names the model: the one
@@ -145,6 +148,7 @@ struct exchange_server_options {
     int64_t silent_ms;     /* drops a worker; 0: 6 s */
     int64_t lonely_ms;     /* without any worker: ends; 0: 20 s */
     int64_t join_ms;       /* until the first worker: ends; 0: 60 s */
+    int64_t muster_ms;     /* the first workers wait so long for those of the other shards */
     int64_t stop_grace_ms; /* for the workers to leave at the end; 0: 2 s */
     /* For `souk bench exchange` alone: links in TLS records, or not encrypted at all (net/link.h).
      */

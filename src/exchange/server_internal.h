@@ -154,6 +154,8 @@ struct exchange_server {
     int64_t loss_asked_ns; /* the policy waits for a loss of a model not older; 0: no */
     int64_t
         evaluate_next_ms; /* until the next measurement: options.evaluate_ms, or less at first */
+    bool has_mustered;    /* who joins begins at once */
+    struct loop_timer *muster_timer;
     struct loop_timer *policy_timer, *evaluate_timer, *moment_timer, *house_timer, *end_timer,
         *late_timer;
     int64_t opened_ns, joined_ns, lonely_since_ns, house_ns;
@@ -194,6 +196,7 @@ MUST_CHECK int server_join(struct exchange_server *server, struct connection *co
                            const struct exchange_join *join, struct error *error);
 /* The join, or the push, may have come to all servers: if so it counts. */
 void server_try(struct exchange_server *server, struct connection *connection);
+void server_muster_due(void *context);
 /* The connection is no longer a member but stays: the worker joins again. */
 void server_part(struct exchange_server *server, struct connection *connection);
 void server_push(struct exchange_server *server, struct connection *connection);

@@ -144,6 +144,49 @@ static int join_check(const struct exchange_server *server, const struct connect
     return 0;
 }
 
+/* ---- The beginning --------------------------------------------------------------------------- */
+
+static bool has_every_shard(const struct exchange_server *server)
+{
+    bool is_there[EXCHANGE_WORKERS_MAX] = {false};
+    uint32_t count = 0;
+    LIST_EACH(&server->connections, node)
+    {
+        const struct connection *connection = LIST_ITEM(node, struct connection, node);
+        if (!connection->is_joining || connection->must_drop)
+            continue;
+        bool *is_known = &is_there[connection->rank % server->options.world];
+        count += !*is_known;
+        *is_known = true;
+    }
+    return count == server->options.world;
+}
+
+static void begin(struct exchange_server *server)
+{
+    loop_timer_stop(server->muster_timer);
+    server->has_mustered = true;
+    LIST_EACH(&server->connections, node)
+    server_try(server, LIST_ITEM(node, struct connection, node));
+}
+
+void server_muster_due(void *context)
+{
+    struct exchange_server *server = context;
+    if (server->state != SERVER_RUNNING)
+        return;
+    begin(server);
+    connections_sweep(server);
+}
+
+static void muster(struct exchange_server *server)
+{
+    if (server->options.muster_ms == 0 || server->status.steps > 0 || has_every_shard(server))
+        begin(server);
+    else if (!loop_timer_is_running(server->muster_timer))
+        loop_timer_start(server->muster_timer, server->options.muster_ms);
+}
+
 int server_join(struct exchange_server *server, struct connection *connection,
                 const struct exchange_join *join, struct error *error)
 {
@@ -161,7 +204,10 @@ int server_join(struct exchange_server *server, struct connection *connection,
     connection->session = join->session;
     connection->join = *join;
     connection->is_joining = true;
-    server_try(server, connection);
+    if (server->has_mustered)
+        server_try(server, connection);
+    else
+        muster(server);
     return 0;
 }
 
@@ -170,6 +216,7 @@ void server_try(struct exchange_server *server, struct connection *connection)
     struct error error;
     double square_sum = 0;
     if ((!connection->is_joining && !connection->is_whole) || connection->must_drop ||
+        (connection->is_joining && !server->has_mustered) ||
         !server_ranges_have(server, connection,
                             connection->is_joining ? 0 : connection->push.number, &square_sum))
         return;

@@ -24,6 +24,7 @@
 
 enum {
     REPORT_MS = 1000,
+    MUSTER_MS = 10000,  /* who fetches data for longer comes later */
     LONELY_MS = 120000, /* the market finds successors, or ends the job, long before */
 };
 
@@ -242,6 +243,7 @@ static int server_open(struct server_role *role, struct error *error)
         .min_time_ms = work->lease.train.target.min_time_ms,
         .epochs = work->lease.train.epochs,
         .lonely_ms = LONELY_MS,
+        .muster_ms = MUSTER_MS,
         .find_peer = find_peer,
         .measure = measurer_measure,
         .measure_context = &role->measurer,
