@@ -53,7 +53,7 @@ int boot_script_write(const struct boot_script *script, struct buffer *out, stru
         buffer_append_format(out, "export SOUK_FINGERPRINT='%s'\n", script->fingerprint);
     buffer_append_format(out,
                          "export SOUK_LEND_CODE='%s'\n"
-                         "souk lend --server '%s' --name '%s' --no-watch\n",
+                         "souk lend --server '%s' --name '%s' --memory 85%% --no-watch\n",
                          script->code, script->server_url, script->name);
     return buffer_check(out, error);
 }

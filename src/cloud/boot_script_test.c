@@ -23,7 +23,9 @@ TEST(it_ends_by_itself_before_it_does_anything)
     assert_non_null(end);
     /* If that cannot be set it ends at once. */
     assert_true(strstr(text, "trap 'shutdown -P now' EXIT\n") < end);
-    assert_true(end < strstr(text, "souk lend --server 'http://127.0.0.1:7600' --name 'cloud-1'"));
+    assert_true(
+        end <
+        strstr(text, "souk lend --server 'http://127.0.0.1:7600' --name 'cloud-1' --memory 85%"));
     assert_non_null(strstr(text, "export SOUK_LEND_CODE='enrol_abc'\n"));
     assert_null(strstr(text, "FINGERPRINT"));
     assert_null(strstr(text, "curl"));

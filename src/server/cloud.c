@@ -291,16 +291,24 @@ static void wake(struct cloud *cloud)
 
 /* ---- Orders ---------------------------------------------------------------------------------- */
 
-static int add_type(const struct cloud *cloud, const struct catalogue *catalogue, struct text name,
+int cloud_find_type(const struct cloud *cloud, struct text name, struct catalogue **out_catalogue,
+                    const struct catalogue_type **out_type, struct error *error)
+{
+    char region[FLEET_NAME_SIZE];
+    if (text_copy(cloud->config.region, region, sizeof(region), error) < 0 ||
+        (!*out_catalogue && catalogue_open(cloud->catalogue_path, out_catalogue, error) < 0))
+        return -1;
+    return catalogue_find(*out_catalogue, name, region, out_type, error);
+}
+
+static int add_type(const struct cloud *cloud, struct catalogue **catalogue, struct text name,
                     const struct cloud_wish *wish, struct fleet_candidate *candidates,
                     size_t *count, struct error *error)
 {
     const struct text *zones = cloud->config.zones.items;
     const size_t zone_count = cloud->config.zones.count;
     const struct catalogue_type *type;
-    char region[FLEET_NAME_SIZE];
-    if (text_copy(cloud->config.region, region, sizeof(region), error) < 0 ||
-        catalogue_find(catalogue, name, region, &type, error) < 0)
+    if (cloud_find_type(cloud, name, catalogue, &type, error) < 0)
         return -1;
     if (!cloud->config.images[type->architecture].size)
         return error_set(error, ERROR_INVALID,
@@ -330,10 +338,8 @@ static int make_wish(const struct cloud *cloud, const struct cloud_wish *wish,
 {
     AUTO(catalogue) struct catalogue *catalogue = NULL;
     size_t count = 0;
-    if (catalogue_open(cloud->catalogue_path, &catalogue, error) < 0)
-        return -1;
     for (size_t i = 0; i < wish->type_count; i++)
-        if (add_type(cloud, catalogue, wish->types[i], wish, candidates, &count, error) < 0)
+        if (add_type(cloud, &catalogue, wish->types[i], wish, candidates, &count, error) < 0)
             return -1;
     *out_wish = (struct fleet_wish){
         .count = wish->count,

@@ -57,11 +57,15 @@ void cloud_stop_all(struct cloud *cloud);
 /* Looks at the cloud's list now, and ends what is not ours any more. */
 void cloud_sweep(struct cloud *cloud);
 
-/* Whether what a job asks for may be started: REFUSED, as cloud_check, or as cloud_job_check.
- * `cloud` may be NULL. The order itself is made once the job is on disk. */
+/* Makes of a job's request one for the whole of each machine that its spec has started, and says
+ * what they cost an hour, in microcredits; 0: it has none started. REFUSED, as cloud_check,
+ * cloud_job_check or cloud_job_fit. `cloud` may be NULL. The order itself is made once the job is
+ * on disk. */
 struct job_spec;
-MUST_CHECK int cloud_check_job(const struct cloud *cloud, const struct job_spec *spec,
-                               struct error *error);
+struct job_request;
+MUST_CHECK int cloud_fit_job(const struct cloud *cloud, const struct job_spec *spec,
+                             struct job_request *request, int64_t *out_hourly_micro,
+                             struct error *error);
 
 /* Of a code that one of its instances enrols with: changes the terms of its offer, in the arena,
  * and returns who it is; 0: it is none of its. `cloud` may be NULL. */

@@ -77,6 +77,10 @@ void cloud_thread_stop(struct cloud *cloud);
 void cloud_thread_give(struct cloud *cloud, struct cloud_task *task);
 
 /* cloud.c */
+/* Of the operator's region; it belongs to *out_catalogue, which is opened unless it is. */
+MUST_CHECK int cloud_find_type(const struct cloud *cloud, struct text name,
+                               struct catalogue **out_catalogue,
+                               const struct catalogue_type **out_type, struct error *error);
 void cloud_task_take(struct cloud *cloud, struct cloud_task *task); /* what came of it */
 void cloud_task_done(void *context);
 

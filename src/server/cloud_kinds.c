@@ -51,7 +51,7 @@ static int64_t gpu_ram_bytes(const char *gpu)
     return 0;
 }
 
-static bool is_gpu(const char *gpu, struct text model)
+bool cloud_kinds_is_gpu(const char *gpu, struct text model)
 {
     return model.size == 0 || (strncmp(gpu, model.data, model.size) == 0 &&
                                (gpu[model.size] == '\0' || gpu[model.size] == '-'));
@@ -61,7 +61,7 @@ static bool suits(const struct catalogue_type *type, const struct cloud_kinds_wi
 {
     return type->vcpus > 0 && type->memory_mib << 20 >= wish->memory_bytes &&
            type->gpu_milli >= wish->gpus_milli &&
-           (wish->gpus_milli == 0 || (is_gpu(type->gpu, wish->gpu_model) &&
+           (wish->gpus_milli == 0 || (cloud_kinds_is_gpu(type->gpu, wish->gpu_model) &&
                                       gpu_ram_bytes(type->gpu) >= wish->gpu_ram_bytes));
 }
 

@@ -27,6 +27,9 @@ struct cloud_kinds_wish {
 size_t cloud_kinds(struct arena *arena, const struct catalogue *catalogue,
                    const struct cloud_kinds_wish *wish, struct candidate **out_candidates);
 
+/* Whether a catalogue's GPU is of the model that is asked for; none: any is. */
+bool cloud_kinds_is_gpu(const char *gpu, struct text model);
+
 /* What GPUs the region has, as of a wish's: "T4, L4". */
 const char *cloud_kinds_gpus(struct arena *arena, const struct catalogue *catalogue,
                              struct text region);

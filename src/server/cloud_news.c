@@ -120,9 +120,11 @@ void cloud_listen(void *context, const struct core *core, const struct event *ev
     }
 }
 
-int cloud_check_job(const struct cloud *cloud, const struct job_spec *spec, struct error *error)
+int cloud_fit_job(const struct cloud *cloud, const struct job_spec *spec,
+                  struct job_request *request, int64_t *out_hourly_micro, struct error *error)
 {
     const struct job_resources *resources = &spec->resources;
+    *out_hourly_micro = 0;
     if (!resources->infra.size)
         return 0;
     if (!cloud || !cloud->config.is_for_jobs)
@@ -133,8 +135,14 @@ int cloud_check_job(const struct cloud *cloud, const struct job_spec *spec, stru
                                     .type_count = 1,
                                     .count = (uint32_t)spec->num_nodes,
                                     .is_spot = resources->use_spot};
+    AUTO(catalogue) struct catalogue *catalogue = NULL;
+    const struct catalogue_type *type;
     int64_t usd_micro;
-    if (cloud_check(cloud, &wish, &usd_micro, error) < 0)
+    if (cloud_check(cloud, &wish, &usd_micro, error) < 0 ||
+        cloud_find_type(cloud, resources->instance_type, &catalogue, &type, error) < 0)
         return error_wrap(error, "resources.instance_type");
-    return cloud_job_check(&spec->market, cloud_credits_micro(cloud, usd_micro), error);
+    if (cloud_job_check(&spec->market, error) < 0 || cloud_job_fit(type, request, error) < 0)
+        return -1;
+    *out_hourly_micro = cloud_credits_micro(cloud, usd_micro);
+    return 0;
 }

@@ -118,10 +118,7 @@ static int find_image(struct cloud_task *task, struct error *error)
     const struct cloud *cloud = task->cloud;
     AUTO(catalogue) struct catalogue *catalogue = NULL;
     const struct catalogue_type *type;
-    char region[FLEET_NAME_SIZE];
-    if (text_copy(cloud->config.region, region, sizeof(region), error) < 0 ||
-        catalogue_open(cloud->catalogue_path, &catalogue, error) < 0 ||
-        catalogue_find(catalogue, text_of(task->action.candidate.type), region, &type, error) < 0)
+    if (cloud_find_type(cloud, text_of(task->action.candidate.type), &catalogue, &type, error) < 0)
         return -1;
     return text_copy(cloud->config.images[type->architecture], task->image, sizeof(task->image),
                      error);

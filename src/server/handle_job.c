@@ -5,6 +5,7 @@
 #include "server/answers.h"
 #include "server/call.h"
 #include "server/cloud.h"
+#include "server/cloud_job.h"
 #include "server/datasets.h"
 #include "server/handlers.h"
 #include "server/holdings.h"
@@ -291,24 +292,50 @@ static void job_created(struct call *call, struct http_request *request)
     send_job(call, request, call->request.subject, 201);
 }
 
-/* The secrets come last, as sealing writes a file; what was made of the spec has no name of it. */
-static int prepare_submission(struct call *call, struct job_spec *spec, struct job_request *out_job,
-                              struct error *error)
+struct submission {
+    struct job_spec spec;         /* first: what is being read into */
+    int64_t machine_hourly_micro; /* of those that are started for it; 0: none are */
+};
+
+static int make_request(struct call *call, struct job_request *out_job, struct error *error)
 {
-    if (cloud_check_job(call->server->cloud, spec, error) < 0 ||
-        handle_job_request(call, spec, out_job, error) < 0 ||
+    struct submission *submission = call->context;
+    if (handle_job_request(call, &submission->spec, out_job, error) < 0)
+        return -1;
+    return cloud_fit_job(call->server->cloud, &submission->spec, out_job,
+                         &submission->machine_hourly_micro, error);
+}
+
+/* The secrets come last, as sealing writes a file; what was made of the spec has no name of it. */
+static int prepare_submission(struct call *call, struct job_request *out_job, struct error *error)
+{
+    struct job_spec *spec = &((struct submission *)call->context)->spec;
+    if (make_request(call, out_job, error) < 0 ||
         check_inputs(call->server, call->arena, call->caller.account, spec, error) < 0 ||
         secrets_seal(call, spec, error) < 0)
         return -1;
-    return spec->secret_file.size ? handle_job_request(call, spec, out_job, error) : 0;
+    return spec->secret_file.size ? make_request(call, out_job, error) : 0;
+}
+
+/* Core thread: machines are not started for one who cannot pay for them. */
+static int check_pay(struct engine_request *request, const struct core *core, struct error *error)
+{
+    const struct submission *submission = ((const struct call *)request)->context;
+    const struct job_request *job = &request->command.submit_job;
+    const struct ledger_account *balance = core_balance(core, job->account);
+    if (!submission->machine_hourly_micro)
+        return 0;
+    return cloud_job_check_pay(job, submission->machine_hourly_micro,
+                               handle_quote_servers(core, job, request->now_ms),
+                               balance ? ledger_holdable_micro(balance) : 0, error);
 }
 
 /* Takes the call. Every input is named. */
-static void submit_take(struct call *call, struct http_request *request, struct job_spec *spec)
+static void submit_take(struct call *call, struct http_request *request)
 {
     struct job_request job = {0};
     struct error error;
-    if (prepare_submission(call, spec, &job, &error) < 0) {
+    if (prepare_submission(call, &job, &error) < 0) {
         http_reply_error(request, &error);
         call_free(call);
         return;
@@ -316,13 +343,14 @@ static void submit_take(struct call *call, struct http_request *request, struct 
     if (call->has_key)
         memcpy(job.idempotency_hash, call->key_hash, sizeof(job.idempotency_hash));
     call->request.command = (struct command){.kind = COMMAND_SUBMIT_JOB, .submit_job = job};
+    call->prepare = check_pay;
     call_start_take(call, job_created);
 }
 
 static void data_given(void *context, const struct job_input *inputs, const struct error *error)
 {
     struct call *call = context;
-    struct job_spec *spec = call->context;
+    struct job_spec *spec = &((struct submission *)call->context)->spec;
     struct http_request *request = call_http(call);
     if (!inputs || !request) {
         if (request && error->code == ERROR_EXHAUSTED)
@@ -336,15 +364,16 @@ static void data_given(void *context, const struct job_input *inputs, const stru
     memcpy(own, inputs, DATASET_PART_COUNT * sizeof(*own));
     spec->inputs = own;
     spec->input_count = DATASET_PART_COUNT;
-    submit_take(call, request, spec);
+    submit_take(call, request);
 }
 
 void handle_job_create(struct http_request *request, void *context)
 {
     AUTO(call) struct call *call = call_new(context, request);
-    struct job_spec *spec = arena_alloc(call->arena, sizeof(*spec));
+    struct submission *submission = arena_alloc(call->arena, sizeof(*submission));
+    struct job_spec *spec = &submission->spec;
     struct error error;
-    call->context = spec;
+    call->context = submission;
     if (job_spec_read(call->arena, http_request_body(request), spec, &error) < 0) {
         http_reply_error(request, &error);
         return;
@@ -377,7 +406,7 @@ void handle_job_create(struct http_request *request, void *context)
                       taken);
         return;
     }
-    submit_take(TAKE(call), request, spec);
+    submit_take(TAKE(call), request);
 }
 
 static void job_cancelled(struct call *call, struct http_request *request)

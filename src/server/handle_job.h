@@ -18,3 +18,7 @@ struct job_spec;
 struct job_request;
 MUST_CHECK int handle_job_request(struct call *call, const struct job_spec *spec,
                                   struct job_request *out_request, struct error *error);
+/* What its parameter servers alone would cost, at the prices of now. Core thread. */
+struct core;
+struct match_quote handle_quote_servers(const struct core *core, const struct job_request *request,
+                                        int64_t now_ms);

@@ -2,6 +2,8 @@
 #include "core/core.h"
 #include "runtime/job_file.h"
 #include "server/call.h"
+#include "server/cloud.h"
+#include "server/cloud_job.h"
 #include "server/datasets.h"
 #include "server/handle_job.h"
 #include "server/handlers.h"
@@ -23,6 +25,14 @@ int handle_job_request(struct call *call, const struct job_spec *spec,
                                error);
 }
 
+struct match_quote handle_quote_servers(const struct core *core, const struct job_request *request,
+                                        int64_t now_ms)
+{
+    struct job_request servers = *request;
+    servers.num_nodes = 0;
+    return core_quote_at(core, &servers, now_ms);
+}
+
 struct slot_cost {
     int64_t slot;
     struct match_quote quote;
@@ -30,6 +40,7 @@ struct slot_cost {
 
 struct quote_look {
     struct job_request request;
+    int64_t machine_hourly_micro; /* of machines that are started for it; 0: none are */
     struct core_quote quote;
     int64_t available_micro;
     struct match_explanation why; /* when it cannot start now; the same for the next */
@@ -55,6 +66,21 @@ static bool seek(const struct call *call, const struct core *core, const struct 
     return hub_seek(call->server->hub, &seeker);
 }
 
+/* Machines that are started for it are let at no less than they cost. */
+static void raise_quote(const struct core *core, const struct quote_look *look, int64_t start_ms,
+                        struct match_quote *quote)
+{
+    if (!look->machine_hourly_micro)
+        return;
+    const struct match_quote least =
+        cloud_job_quote(&look->request, look->machine_hourly_micro,
+                        handle_quote_servers(core, &look->request, start_ms));
+    if (quote->hourly_micro < least.hourly_micro)
+        quote->hourly_micro = least.hourly_micro;
+    if (quote->total_micro < least.total_micro)
+        quote->total_micro = least.total_micro;
+}
+
 static int look_at_quote(struct engine_request *request, const struct core *core,
                          struct store_batch *batch, struct error *error)
 {
@@ -65,6 +91,7 @@ static int look_at_quote(struct engine_request *request, const struct core *core
     look->available_micro = balance ? ledger_available_micro(balance) : 0;
     if (core_quote(core, &look->request, &look->quote, error) < 0)
         return -1;
+    raise_quote(core, look, request->now_ms, &look->quote.wish);
     look->warning = job_software_warning(call->arena, core, look->spec, &look->request);
     if (look->quote.result == MATCH_PLACED)
         return 0;
@@ -130,7 +157,9 @@ void handle_quote_create(struct http_request *request, void *context)
     struct error error;
     look->spec = spec;
     if (job_spec_read(call->arena, http_request_body(request), spec, &error) < 0 ||
-        handle_job_request(call, spec, &look->request, &error) < 0) {
+        handle_job_request(call, spec, &look->request, &error) < 0 ||
+        cloud_fit_job(call->server->cloud, spec, &look->request, &look->machine_hourly_micro,
+                      &error) < 0) {
         http_reply_error(request, &error);
         return;
     }
@@ -197,6 +226,7 @@ static int look_at_check(struct engine_request *request, const struct core *core
         const int64_t slot = look->running + i;
         const int64_t start_ms = i ? slot_start_ms(slot, look->offset_ms) : look->now_ms;
         look->slots[i] = (struct slot_cost){slot, core_quote_at(core, &look->request, start_ms)};
+        raise_quote(core, look, start_ms, &look->slots[i].quote);
     }
     return 0;
 }
@@ -326,7 +356,9 @@ void handle_job_check(struct http_request *request, void *context)
     for (size_t i = 0; i < spec->file_mount_count; i++)
         mounts[i] = (struct job_mount){.target = spec->file_mounts[i].target};
     asked.file_mounts = mounts;
-    if (handle_job_request(call, &asked, &look->request, &error) < 0) {
+    if (handle_job_request(call, &asked, &look->request, &error) < 0 ||
+        cloud_fit_job(call->server->cloud, spec, &look->request, &look->machine_hourly_micro,
+                      &error) < 0) {
         send_mistakes(request, text_of(error.message), (struct text){0});
         return;
     }

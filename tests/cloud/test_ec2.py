@@ -159,6 +159,14 @@ def test_a_job_has_machines_started_for_it(place, cloud):
     poor = {**spec, "market": {**spec["market"], "max_total_cost": "0.001"}}
     answer = market.post("/v1/jobs", poor, ana)
     assert answer.status == 400 and "cost 0.480000 credits an hour" in answer.json["detail"], answer
+    for field, much, words in (("cpus", "4", "m5.large has 2"), ("memory", "8", "lends 6"),
+                               ("accelerators", "T4:1", "has no GPU")):
+        more = {**spec, "resources": {**spec["resources"], field: much}}
+        answer = market.post("/v1/jobs", more, ana)
+        assert answer.status == 400 and words in answer.json["detail"], answer
+    # It asks for a tenth of a core, and takes, and pays for, the machine that nobody else may use.
+    quote = market.post("/v1/quotes", spec, ana).json
+    assert quote["wish_hourly_microcredits"] >= 480000, quote
     answer = market.post("/v1/jobs", spec, ana)
     assert answer.status == 201, answer
     job = answer.json["id"]
@@ -168,7 +176,13 @@ def test_a_job_has_machines_started_for_it(place, cloud):
     done = market.get(f"/v1/jobs/{job}", ana).json
     assert done["state"] == "succeeded", done
     machine = here.order(order["id"])["instances"][0]["machine"]
-    assert machine in [lease["machine"] for lease in done["leases"]]
+    lease = next(lease for lease in done["leases"] if lease["machine"] == machine)
+    offered = market.get(f"/v1/machines/{machine}", here.token).json["probe"]
+    assert lease["cores_milli"] == offered["cores_milli"] >= 2000, (lease, offered)
+    assert lease["ram_bytes"] >= 5 << 30, lease
+    # Five credits a dollar, $0.096 an hour, each bill rounded down to the microcredit.
+    assert lease["billed_ms"] >= 0.9 * (lease["ended_ms"] - lease["started_ms"]), lease
+    assert lease["posted_microcredits"] > 480000 * lease["billed_ms"] / 3600000 - lease["ticks"], lease
     here.wait_until_done(order["id"])
     assert cloud.alive() == []
 
