@@ -318,6 +318,11 @@ bool fleet_next(struct fleet *fleet, int64_t now_ms, struct fleet_action *out_ac
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
+const char *fleet_run(const struct fleet *fleet)
+{
+    return fleet->options.run;
+}
+
 size_t fleet_order_count(const struct fleet *fleet)
 {
     return fleet->order_count;

@@ -9,13 +9,16 @@
  *     if nobody tells it to;
  *     whatever carries the market's tag and is not one of ours that lives is ended (strays);
  *     a launch whose outcome is not known is asked for again by the same token, which the cloud
- *     starts once, or is looked for in its list.
+ *     starts once, or is looked for in its list;
+ *     a market that dies and starts again goes on with all of it, if whoever drives it keeps what
+ *     fleet_save writes before it does an action that launches or ends one.
  *
  * Amounts are millionths of a dollar, times UTC milliseconds. An instance is billed by the second,
  * a minute at least, from the moment it was asked for.
  */
 #pragma once
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/scope.h"
@@ -33,6 +36,7 @@ enum {
     FLEET_REASON_SIZE = 200,
     FLEET_KEY_SIZE = 32,
     FLEET_LIFE_MINUTES_MIN = 5, /* less is not worth the start */
+    FLEET_SAVED_MAX = 8 << 20,
 };
 
 enum fleet_state {
@@ -121,7 +125,7 @@ struct fleet_options {
     int64_t idle_ms;           /* without a lease; 0: for ever */
     int64_t list_ms;           /* between two looks at the cloud's list */
     int64_t bill_ms;           /* between two parts of a bill */
-    char run[FLEET_NAME_SIZE]; /* tells this run of the market from the one before */
+    char run[FLEET_NAME_SIZE]; /* tells its instances from those of orders that it has lost */
     uint64_t seed;             /* of the pauses */
 };
 
@@ -151,6 +155,13 @@ struct fleet_listed {
 struct fleet;
 
 struct fleet *fleet_new(const struct fleet_options *options);
+/* All that the market's next start has to know; what is equal gives equal bytes. At most
+ * FLEET_SAVED_MAX of them. */
+void fleet_save(const struct fleet *fleet, struct buffer *out);
+/* By what fleet_save wrote, its run included. CORRUPT, with the place: anything else. How many
+ * leases run is to be told anew. */
+MUST_CHECK int fleet_load(const struct fleet_options *options, struct text saved, int64_t now_ms,
+                          struct fleet **out_fleet, struct error *error);
 void fleet_free(struct fleet *fleet); /* NULL is fine */
 DEFINE_AUTO(fleet);
 
@@ -196,6 +207,7 @@ bool fleet_take_cost(struct fleet *fleet, int64_t now_ms, struct fleet_cost *out
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
+const char *fleet_run(const struct fleet *fleet);
 size_t fleet_order_count(const struct fleet *fleet);
 const struct fleet_order *fleet_order_at(const struct fleet *fleet, size_t index);
 const struct fleet_order *fleet_find_order(const struct fleet *fleet, uint64_t order);

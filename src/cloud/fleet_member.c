@@ -197,7 +197,9 @@ bool fleet_allow(struct fleet *fleet, struct fleet_member *member, int64_t now_m
 static void advance_member(struct fleet *fleet, struct fleet_member *member, int64_t now_ms)
 {
     const struct fleet_options *options = &fleet->options;
-    const bool is_there = member->state == FLEET_BOOTING || member->state == FLEET_READY;
+    /* An open launch may be one, and is nothing to be asked for again by then. */
+    const bool is_there = member->state == FLEET_BOOTING || member->state == FLEET_READY ||
+                          (member->state == FLEET_LAUNCHING && member->is_open);
     if (is_there && now_ms >= member->ends_ms) {
         fleet_end_member(member, "its part of the budget is used up", now_ms);
     } else if (member->state == FLEET_BOOTING && now_ms - member->since_ms > options->boot_ms) {
