@@ -6,13 +6,12 @@
 #include "server/cloud_internal.h"
 
 #include <inttypes.h>
-#include <sodium.h>
 #include <stdlib.h>
 #include <time.h>
 
 _Static_assert((int)KEYS_HASH_SIZE == (int)FLEET_KEY_SIZE, "a call's hash is an order's key");
 
-enum { TICK_MS = 1000, BILL_MS = 600000, STOP_S = 20, STEP_MS = 100, LOOK_MS = 1000 };
+enum { TICK_MS = 1000, STOP_S = 20, STEP_MS = 100, LOOK_MS = 1000 };
 
 static int64_t now_ms(const struct cloud *cloud)
 {
@@ -40,23 +39,6 @@ static const char *endpoint_of(struct cloud *cloud)
     return config->credentials.endpoint_url[0] ? config->credentials.endpoint_url : NULL;
 }
 
-static struct fleet *new_fleet(const struct cloud *cloud)
-{
-    const struct cloud_config *config = &cloud->config;
-    struct fleet_options options = {
-        .instances_max = (uint32_t)config->instances_max,
-        .usd_micro_per_hour_max = config->usd_micro_per_hour_max,
-        .hours_max = config->hours_max,
-        .boot_ms = config->boot_ms,
-        .idle_ms = config->idle_ms,
-        .list_ms = config->list_ms,
-        .bill_ms = BILL_MS,
-    };
-    memcpy(options.run, cloud->run, sizeof(options.run));
-    randombytes_buf(&options.seed, sizeof(options.seed));
-    return fleet_new(&options);
-}
-
 int cloud_open(struct server *server, struct cloud **out_cloud, struct error *error)
 {
     struct cloud *cloud = calloc(1, sizeof(*cloud));
@@ -69,14 +51,17 @@ int cloud_open(struct server *server, struct cloud **out_cloud, struct error *er
         cloud_free(cloud);
         return -1;
     }
-    uint8_t run[8];
-    randombytes_buf(run, sizeof(run));
-    text_hex_encode(run, sizeof(run), cloud->run);
     snprintf(cloud->catalogue_path, sizeof(cloud->catalogue_path), "%s/cloud-catalogue.csv",
              server->options.data_dir);
     cloud->seats = calloc(FLEET_MEMBERS_MAX, sizeof(*cloud->seats));
     ASSERT(cloud->seats);
-    cloud->fleet = new_fleet(cloud);
+    snprintf(cloud->orders_path, sizeof(cloud->orders_path), "%s/cloud-orders.json",
+             server->options.data_dir);
+    buffer_init(&cloud->saved, FLEET_SAVED_MAX);
+    if (cloud_orders_open(cloud, error) < 0) {
+        cloud_free(cloud);
+        return -1;
+    }
     *out_cloud = cloud;
     return 0;
 }
@@ -125,6 +110,7 @@ void cloud_free(struct cloud *cloud)
     cloud_thread_stop(cloud);
     ec2_free(cloud->ec2);
     fleet_free(cloud->fleet);
+    buffer_done(&cloud->saved);
     if (cloud->seats)
         explicit_bzero(cloud->seats, FLEET_MEMBERS_MAX * sizeof(*cloud->seats));
     free(cloud->seats);
@@ -247,6 +233,7 @@ static void take_costs(struct cloud *cloud)
     while (fleet_take_cost(cloud->fleet, now_ms(cloud), &cost)) {
         log_event(LOG_INFO, "cloud_cost", "instance=%s type=%s usd_micro=%" PRId64, cost.instance,
                   cost.type, cost.usd_micro);
+        cloud_orders_keep(cloud); /* it is in no bill twice */
         if (cloud->server->settings.economy != ECONOMY_KARMA)
             post_bill(cloud, &cost);
     }
@@ -265,20 +252,31 @@ static void ready(struct cloud_task *task, const struct error *error)
     loop_post(cloud->server->loop, cloud_task_done, task);
 }
 
+static void begin(struct cloud *cloud, const struct fleet_action *action)
+{
+    struct cloud_task *task = cloud_task_new(cloud, action);
+    struct error error;
+    cloud->is_busy = true;
+    if (action->kind != FLEET_LAUNCH) {
+        cloud_orders_keep(cloud); /* what costs is ended all the same */
+        cloud_thread_give(cloud, task);
+    } else if (cloud_orders_save(cloud, &error) < 0) {
+        error.code = ERROR_UNAVAILABLE;
+        ready(task, &error);
+    } else {
+        cloud_seat_prepare(task, ready);
+    }
+}
+
 static void tick(void *context)
 {
     struct cloud *cloud = context;
     struct fleet_action action;
-    if (!cloud->is_busy && fleet_next(cloud->fleet, now_ms(cloud), &action)) {
-        struct cloud_task *task = cloud_task_new(cloud, &action);
-        cloud->is_busy = true;
-        if (action.kind == FLEET_LAUNCH)
-            cloud_seat_prepare(task, ready);
-        else
-            cloud_thread_give(cloud, task);
-    }
+    if (!cloud->is_busy && fleet_next(cloud->fleet, now_ms(cloud), &action))
+        begin(cloud, &action);
     take_costs(cloud);
     cloud_seats_sweep(cloud);
+    cloud_orders_keep(cloud);
     loop_timer_start(cloud->timer, TICK_MS);
 }
 
@@ -375,11 +373,20 @@ int cloud_order(struct cloud *cloud, const struct cloud_wish *wish, uint64_t *ou
 {
     struct fleet_candidate candidates[FLEET_CANDIDATES_MAX] = {0};
     struct fleet_wish fleet_wish;
+    const int64_t made_ms = now_ms(cloud);
     if (!cloud->has_thread)
         return error_set(error, ERROR_UNAVAILABLE, "the market is stopping");
     if (make_wish(cloud, wish, candidates, &fleet_wish, error) < 0 ||
-        fleet_order(cloud->fleet, &fleet_wish, now_ms(cloud), out_order, error) < 0)
+        fleet_order(cloud->fleet, &fleet_wish, made_ms, out_order, error) < 0)
         return -1;
+    const bool is_new = fleet_find_order(cloud->fleet, *out_order)->made_ms == made_ms;
+    if (is_new && cloud_orders_save(cloud, error) < 0) {
+        struct error none;
+        const int stopped =
+            fleet_stop(cloud->fleet, *out_order, "it could not be saved", made_ms, &none);
+        ASSERT(stopped == 0);
+        return error_wrap(error, "the order is not kept");
+    }
     log_event(LOG_INFO, "cloud_ordered", "order=%" PRIu64 " count=%u type=%s job=%" PRIu64,
               *out_order, wish->count, candidates[0].type, wish->job);
     wake(cloud);
@@ -389,13 +396,16 @@ int cloud_order(struct cloud *cloud, const struct cloud_wish *wish, uint64_t *ou
 int cloud_stop_order(struct cloud *cloud, uint64_t order, struct error *error)
 {
     wake(cloud);
-    return fleet_stop(cloud->fleet, order, "the operator stopped it", now_ms(cloud), error);
+    if (fleet_stop(cloud->fleet, order, "the operator stopped it", now_ms(cloud), error) < 0)
+        return -1;
+    return cloud_orders_save(cloud, error);
 }
 
-void cloud_stop_all(struct cloud *cloud)
+int cloud_stop_all(struct cloud *cloud, struct error *error)
 {
     wake(cloud);
     fleet_stop_all(cloud->fleet, "the operator stopped it", now_ms(cloud));
+    return cloud_orders_save(cloud, error);
 }
 
 void cloud_sweep(struct cloud *cloud)
@@ -450,24 +460,28 @@ static void end_rest(struct cloud *cloud)
             nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
         }
     }
-    if (has_living(cloud))
-        log_event(LOG_WARN, "cloud_left",
-                  "note=\"instances may be left: the next start ends them, or they end by "
-                  "themselves\"");
 }
 
-void cloud_stop(struct cloud *cloud)
+void cloud_stop(struct cloud *cloud, bool ends_instances)
 {
     struct error error;
     if (!cloud || !cloud->ec2)
         return;
     cloud_thread_stop(cloud);
     loop_timer_free(TAKE(cloud->timer));
-    fleet_stop_all(cloud->fleet, "the market stops", now_ms(cloud));
+    if (ends_instances)
+        fleet_stop_all(cloud->fleet, "the market stops", now_ms(cloud));
     /* What the thread was told last. */
     if (loop_step(cloud->server->loop, 0, &error) < 0)
         log_event(LOG_WARN, "loop_failed", "error=\"%s\"", error.message);
-    end_rest(cloud);
+    cloud_orders_keep(cloud);
+    if (ends_instances)
+        end_rest(cloud);
     take_costs(cloud);
     cloud_seats_sweep(cloud);
+    cloud_orders_keep(cloud);
+    if (has_living(cloud))
+        log_event(LOG_WARN, "cloud_left",
+                  "note=\"instances run on: the next start goes on with them, and each ends by "
+                  "itself when its part of the budget is used up\"");
 }

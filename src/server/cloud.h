@@ -6,8 +6,8 @@
  * which its lender enrols with for the operator's account, an offer whose minimum is what it costs,
  * and its bill in the ledger.
  *
- * Orders are kept in memory: with the market its instances end, and those of one that was killed
- * end when the next one starts, or by themselves.
+ * Orders are kept in the market's folder, before anything is launched for them: a market that is
+ * to be started again, or is killed, leaves its instances to the next start.
  *
  * Main thread.
  */
@@ -29,10 +29,13 @@ enum { CLOUD_TYPES_MAX = 8 };
 
 /* Reads the configuration; asks nothing yet. */
 MUST_CHECK int cloud_open(struct server *server, struct cloud **out_cloud, struct error *error);
+/* Takes up the orders that were kept, by what is known of their machines and jobs. Before the core
+ * thread runs. */
+void cloud_adopt(struct cloud *cloud, const struct core *core);
 /* Once the market takes requests. */
 MUST_CHECK int cloud_start(struct cloud *cloud, struct error *error);
-/* Ends all instances, waiting for it a little. NULL is fine. */
-void cloud_stop(struct cloud *cloud);
+/* For good it ends all instances, waiting for it a little; else they run on. NULL is fine. */
+void cloud_stop(struct cloud *cloud, bool ends_instances);
 /* Once the loop is gone. NULL is fine. */
 void cloud_free(struct cloud *cloud);
 
@@ -53,7 +56,7 @@ MUST_CHECK int cloud_order(struct cloud *cloud, const struct cloud_wish *wish, u
 MUST_CHECK int cloud_check(const struct cloud *cloud, const struct cloud_wish *wish,
                            int64_t *out_usd_micro_per_hour, struct error *error);
 MUST_CHECK int cloud_stop_order(struct cloud *cloud, uint64_t order, struct error *error);
-void cloud_stop_all(struct cloud *cloud);
+MUST_CHECK int cloud_stop_all(struct cloud *cloud, struct error *error);
 /* Looks at the cloud's list now, and ends what is not ours any more. */
 void cloud_sweep(struct cloud *cloud);
 

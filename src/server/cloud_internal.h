@@ -44,9 +44,11 @@ struct cloud {
     struct arena *arena;
     struct cloud_config config;
     char market[FLEET_NAME_SIZE];
-    char run[FLEET_NAME_SIZE];
     char catalogue_path[SERVER_PATH_SIZE + 32];
+    char orders_path[SERVER_PATH_SIZE + 32];
     struct fleet *fleet;
+    struct buffer saved; /* as the file has it */
+    bool is_save_failing;
     struct loop_timer *timer;
     struct cloud_seat *seats; /* [FLEET_MEMBERS_MAX] */
     bool is_busy;             /* a task is on its way */
@@ -84,7 +86,23 @@ MUST_CHECK int cloud_find_type(const struct cloud *cloud, struct text name,
 void cloud_task_take(struct cloud *cloud, struct cloud_task *task); /* what came of it */
 void cloud_task_done(void *context);
 
+/* cloud_orders.c */
+/* Reads the file, or begins without any order where there is none. CORRUPT and whatever reading
+ * says: nothing is known of the orders, and nothing may be ended. */
+MUST_CHECK int cloud_orders_open(struct cloud *cloud, struct error *error);
+/* Once it returns 0 the next start knows all that this one does. */
+MUST_CHECK int cloud_orders_save(struct cloud *cloud, struct error *error);
+/* As that, for what goes on when it fails, too. */
+void cloud_orders_keep(struct cloud *cloud);
+
+/* cloud_news.c */
+/* A job that asks for machines is told of on the main thread. */
+void cloud_tell_job(struct cloud *cloud, uint64_t job, const struct job_request *request);
+
 /* cloud_seat.c */
+/* Of an instance that another start of the market launched. */
+const struct cloud_seat *cloud_seat_adopt(struct cloud *cloud, const struct core *core,
+                                          const struct fleet_member *member);
 /* Gives the task its image, script and token, once the market takes the instance's code: then
  * `ready` is called, with the reason when it does not. */
 typedef void cloud_ready(struct cloud_task *task, const struct error *error);

@@ -79,7 +79,7 @@ static void tell_leases(struct cloud *cloud, const struct core *core, uint64_t i
                                    .count = (uint32_t)machine->lease_count});
 }
 
-static void tell_job(struct cloud *cloud, uint64_t job, const struct job_request *request)
+void cloud_tell_job(struct cloud *cloud, uint64_t job, const struct job_request *request)
 {
     static const char *const path[] = {"resources", "infra"};
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -89,7 +89,7 @@ static void tell_job(struct cloud *cloud, uint64_t job, const struct job_request
                         .count = (uint32_t)request->num_nodes};
     struct job_spec spec;
     struct error error;
-    if (!json_find_text(request->spec, path, 2).size)
+    if (!cloud->config.is_for_jobs || !json_find_text(request->spec, path, 2).size)
         return; /* most jobs */
     if (job_spec_read(arena, request->spec, &spec, &error) < 0 ||
         text_copy(spec.resources.instance_type, news.type, sizeof(news.type), &error) < 0) {
@@ -111,8 +111,8 @@ void cloud_listen(void *context, const struct core *core, const struct event *ev
             tell_leases(cloud, core, event->lease_offered.machine);
         else if (event->kind == EVENT_LEASE_ENDED)
             tell_leases(cloud, core, event->lease_ended.machine);
-        else if (event->kind == EVENT_JOB_SUBMITTED && cloud->config.is_for_jobs)
-            tell_job(cloud, event->job_submitted.job, &event->job_submitted.request);
+        else if (event->kind == EVENT_JOB_SUBMITTED)
+            cloud_tell_job(cloud, event->job_submitted.job, &event->job_submitted.request);
         else if (event->kind == EVENT_JOB_STATE_CHANGED &&
                  job_state_is_final(event->job_state_changed.state))
             tell(cloud,

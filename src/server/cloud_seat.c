@@ -78,17 +78,45 @@ void cloud_seats_sweep(struct cloud *cloud)
 /* ---- Codes and names --------------------------------------------------------------------------
  */
 
+/* The same after a restart, so that a launch that is asked for again is the same; and in no file.
+ */
+static void make_code(const struct cloud *cloud, uint64_t member, char out[KEYS_TOKEN_SIZE])
+{
+    char words[2 * FLEET_NAME_SIZE];
+    uint8_t hash[KEYS_HASH_SIZE];
+    snprintf(words, sizeof(words), "cloud %s %" PRIu64, fleet_run(cloud->fleet), member);
+    token_hash(text_of(words), hash);
+    keys_token(cloud->server->keys, "enrol", hash, out);
+}
+
+static struct cloud_seat *new_seat(struct cloud *cloud, uint64_t member)
+{
+    struct cloud_seat *seat = find_seat(cloud, 0);
+    ASSERT(seat); /* there are as many as members */
+    seat->member = member;
+    make_code(cloud, member, seat->code);
+    snprintf(seat->name, sizeof(seat->name), "cloud-%.6s-%" PRIu64, fleet_run(cloud->fleet),
+             member);
+    return seat;
+}
+
 static struct cloud_seat *take_seat(struct cloud *cloud, uint64_t member)
 {
     struct cloud_seat *seat = find_seat(cloud, member);
     if (seat)
         return seat;
     cloud_seats_sweep(cloud);
-    seat = find_seat(cloud, 0);
-    ASSERT(seat); /* there are as many as members */
-    seat->member = member;
-    token_new("enrol", seat->code);
-    snprintf(seat->name, sizeof(seat->name), "cloud-%.6s-%" PRIu64, cloud->run, member);
+    return new_seat(cloud, member);
+}
+
+const struct cloud_seat *cloud_seat_adopt(struct cloud *cloud, const struct core *core,
+                                          const struct fleet_member *member)
+{
+    struct cloud_seat *seat = new_seat(cloud, member->id);
+    uint8_t hash[KEYS_HASH_SIZE];
+    seat->machine = member->machine;
+    token_hash(text_of(seat->code), hash);
+    seat->is_known = core_code_by_hash(core, hash) != NULL;
     return seat;
 }
 
@@ -173,7 +201,7 @@ void cloud_seat_prepare(struct cloud_task *task, cloud_ready *ready)
     const struct fleet_order *order = fleet_find_order(cloud->fleet, member->order);
     task->order = order->id;
     task->job = order->wish.job;
-    snprintf(task->token, sizeof(task->token), "souk-%.16s-%" PRIu64 "-%u", cloud->run,
+    snprintf(task->token, sizeof(task->token), "souk-%.16s-%" PRIu64 "-%u", fleet_run(cloud->fleet),
              task->action.member, task->action.attempt);
     if (find_image(task, &error) < 0 || write_script(task, seat, &error) < 0)
         ready(task, &error);

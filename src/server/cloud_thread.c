@@ -44,7 +44,7 @@ static int launch(struct cloud_task *task)
         .image = task->image,
         .group = cloud->group,
         .token = task->token,
-        .run = cloud->run,
+        .run = fleet_run(cloud->fleet),
         .member = task->action.member,
         .job = task->job,
         .candidate = task->action.candidate,

@@ -150,8 +150,11 @@ void handle_cloud_stop(struct http_request *request, void *context)
 void handle_cloud_stop_all(struct http_request *request, void *context)
 {
     const struct server *server = context;
+    struct error error;
     if (find_cloud(server, request) < 0)
         return;
-    cloud_stop_all(server->cloud);
-    send_cloud(server, request, 202);
+    if (cloud_stop_all(server->cloud, &error) < 0)
+        http_reply_error(request, &error);
+    else
+        send_cloud(server, request, 202);
 }

@@ -184,6 +184,7 @@ static void stop(struct server *server, bool stops_leases)
     if (server->is_stopping)
         return;
     server->is_stopping = true;
+    server->stops_leases = stops_leases;
     log_event(LOG_INFO, "stopping", "name=\"%s\"", server->name);
     if (server->lender)
         local_lender_stop(server->lender, stops_leases, lender_stopped, server);
@@ -230,7 +231,7 @@ static void wind_down(struct server *server)
     background_free(TAKE(server->background)); /* so are its */
     datasets_stop(server->datasets);           /* likewise */
     imports_stop(server->imports);             /* likewise */
-    cloud_stop(server->cloud);
+    cloud_stop(server->cloud, server->stops_leases);
     if (server->hub)
         hub_stop(server->hub);
     if (server->logs && server->engine)
@@ -310,8 +311,10 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     live_begin(server->live, engine_core(server->engine));
     engine_listen(server->engine, live_listen, server->live);
     engine_listen(server->engine, hub_listen, server->hub);
-    if (server->cloud)
+    if (server->cloud) {
+        cloud_adopt(server->cloud, engine_core(server->engine));
         engine_listen(server->engine, cloud_listen, server->cloud);
+    }
     logs_listen(server->logs, hub_log_kept, server->hub);
     if (engine_start(server->engine, error) < 0 || holdings_adopt(server->holdings, error) < 0 ||
         hub_start(server->hub, error) < 0)

@@ -4,8 +4,8 @@
  * server_run owns the data folder (market.db, blobs/, keys/, lender/) for as long as it runs; a
  * second server on the same folder is refused. It returns when SIGTERM or SIGINT arrives or the
  * caller's `stop_fd` becomes readable, after every acknowledged change is on disk and the local
- * lender has ended. Its leases end with it, but on SIGTERM: then they wait for the next server, as
- * those of other lenders do.
+ * lender has ended. Its leases and cloud machines end with it, but on SIGTERM: then they wait for
+ * the next server, as leases of other lenders do.
  *
  * Threads: one loop for HTTP, one for the links and relays, one core thread that alone changes the
  * market's state and waits for the disk (engine.h). Signals are taken by signalfd; the caller

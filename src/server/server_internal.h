@@ -94,6 +94,7 @@ struct server {
     struct server_counts counts;
     int64_t started_ms;
     bool is_stopping;
+    bool stops_leases; /* and ends cloud machines: it was stopped for good */
 
     struct hub *hub;
     struct health_view *health; /* core: what was last seen of the market's health */

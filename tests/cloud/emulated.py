@@ -128,6 +128,7 @@ class Cloud:
         self.program = str(pathlib.Path(shutil.which(program) or program).resolve())
         self.folder.mkdir(parents=True)
         self.faults, self.asked, self.instances, self.boots = {}, [], {}, True
+        self.launches = {}  # by token, as moto knows none: what was asked for, and its answer
         self.lock = threading.Lock()
         self.proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
         self.url = f"http://127.0.0.1:{self.proxy.server_port}/"
@@ -158,6 +159,16 @@ class Cloud:
         finally:
             connection.close()
 
+    def launch(self, headers, body, form):
+        """As EC2 does: what is asked for again by its token is done once, and has to be the same."""
+        before = self.launches.get(form["ClientToken"])
+        if before:
+            return before[1] if before[0] == form else refusal(400, "IdempotentParameterMismatch")
+        answer = self.forward(headers, body)
+        if answer[0] == 200:
+            self.launches[form["ClientToken"]] = form, answer
+        return answer
+
     def take(self, action, form, answer):
         """What was done becomes real."""
         if action == "RunInstances" and self.boots:
@@ -183,7 +194,7 @@ class Cloud:
             return fault
         if fault == "hang up":
             return None
-        status, answer = self.forward(headers, body)
+        status, answer = self.launch(headers, body, form) if action == "RunInstances" else self.forward(headers, body)
         if status == 200:
             self.take(action, form, answer)
         if fault == "after":

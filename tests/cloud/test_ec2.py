@@ -1,7 +1,7 @@
 """Instances of an emulated EC2 that become real lenders here: started, used, and ended, whatever fails.
 `make test-cloud` brings moto and sets SOUK_CLOUD.
 
-covers server/cloud.c, server/cloud_news.c, server/cloud_seat.c, server/cloud_thread.c, server/cloud_view.c, server/handle_cloud.c, cli/command_cloud.c, client/api_cloud.c
+covers server/cloud.c, server/cloud_news.c, server/cloud_orders.c, server/cloud_seat.c, server/cloud_thread.c, server/cloud_view.c, server/handle_cloud.c, cli/command_cloud.c, client/api_cloud.c
 """
 import json
 import os
@@ -55,6 +55,11 @@ class Place:
                     "access_key_id": self.cloud.key, "secret_access_key": self.cloud.secret, **settings}
         self.file.write_text(json.dumps({name: value for name, value in settings.items() if value is not None}))
         self.file.chmod(0o600)
+
+    def keep_ports(self):
+        """So that its lenders find it again."""
+        port, link_port = self.market.ready["http_port"], self.market.ready["link_port"]
+        self.market.options += ("--listen", f"127.0.0.1:{port}", "--link-listen", f"127.0.0.1:{link_port}")
 
     def sign_in(self):
         self.token = self.market.operator_token()
@@ -236,7 +241,98 @@ def test_one_that_is_taken_back_is_replaced(place, cloud):
     assert cloud.alive() == []
 
 
-def test_a_market_that_dies_leaves_nothing_for_long(place, cloud):
+def infra_spec(market, token, nodes, **options):
+    spec = job_spec(market, token, nodes, max_total_cost=5, **options)
+    spec["resources"].update(infra="aws", instance_type="m5.large")
+    return spec
+
+
+def tokens_asked(cloud):
+    return {form["ClientToken"] for action, form in cloud.asked if action == "RunInstances"}
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+def test_a_job_goes_on_when_its_market_is_started_again(place, cloud, by):
+    here = place(jobs=True)
+    here.keep_ports()
+    market = here.market
+    ana = market.sign_up("ana")
+    spec = infra_spec(market, ana, 1, min_time="12s", max_run_time="120s")
+    job = market.post("/v1/jobs", spec, ana).json["id"]
+    wait_for("the job to run", lambda: any(lease["role"] == "worker" and lease["ticks"] > 1
+                                           for lease in market.get(f"/v1/jobs/{job}", ana).json["leases"]))
+    before = here.order(1)["instances"]
+    market.stop(by)
+    assert cloud.alive() == [before[0]["instance"]]
+    assert cloud.instances[before[0]["instance"]].process.poll() is None
+    market.start()
+    here.sign_in()
+    order = here.order(1)
+    assert order["state"] == "running" and order["job"] == job, order
+    names = ("id", "instance", "machine", "started_ms", "ends_ms")
+    assert [[one[name] for name in names] for one in order["instances"]] == \
+        [[one[name] for name in names] for one in before], (order, before)
+    wait_for("the job to end", lambda: market.get(f"/v1/jobs/{job}", ana).json["state"] in ("succeeded", "failed"))
+    done = market.get(f"/v1/jobs/{job}", ana).json
+    assert done["state"] == "succeeded", done
+    workers = [lease for lease in done["leases"] if lease["role"] == "worker"]
+    assert [lease["machine"] for lease in workers] == [before[0]["machine"]], workers
+    # And with the job it ends; it was never replaced, nor taken for somebody else's.
+    here.wait_until_done(1)
+    assert "its job has ended" in here.order(1)["reason"] and len(here.order(1)["instances"]) == 1
+    assert json.loads(here("list", "--json").stdout)["strays"] == 0
+    assert cloud.alive() == [] and len(tokens_asked(cloud)) == 1
+    assert market.stop() == 0
+    assert audit(market.folder)[0] == 0
+
+
+def test_a_launch_without_an_answer_is_taken_up_by_the_next_start(place, cloud):
+    here = place(list_s=3600)
+    here.keep_ports()
+    cloud.faults = {"RunInstances": ["after"] * 50}
+    order = here.start("m5.large", "--max-cost", "$0.5")
+    wait_for("it to be launched", lambda: cloud.alive())
+    here.market.kill()
+    cloud.faults = {}
+    here.market.start()
+    here.sign_in()
+    here.wait_for_states(order, "ready")
+    scripts = {form["UserData"] for action, form in cloud.asked if action == "RunInstances"}
+    assert len(cloud.alive()) == 1 and len(tokens_asked(cloud)) == 1 and len(scripts) == 1
+    assert here.order(order)["usd_micro_max"] == 500000
+    assert json.loads(here("list", "--json").stdout)["strays"] == 0
+    # What is stopped stays so.
+    here("stop", order)
+    here.market.kill()
+    here.market.start()
+    here.sign_in()
+    here.wait_until_done(order)
+    assert cloud.alive() == []
+
+
+def test_orders_that_cannot_be_read_are_an_error_and_end_nothing(place, cloud):
+    here = place()
+    order = here.start("m5.large")
+    here.wait_for_states(order, "ready")
+    here.market.kill()
+    kept = here.market.folder / "cloud-orders.json"
+    good = kept.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600 and "souk_enrol" not in good and cloud.secret not in good
+    for bad, code in ((good[:len(good) // 2], 8), ("", 8), ("{}", 8), (good.replace('"version":1', '"version":9'), 8),
+                      (" " * (9 << 20), 6)):
+        kept.write_text(bad)
+        said = here.souk("serve", "--data", here.market.folder, "--listen", "127.0.0.1:0", "--link-listen",
+                         "127.0.0.1:0", "--cloud", here.file, code=code).stderr
+        assert "cloud-orders.json" in said and "left alone" in said and len(cloud.alive()) == 1, said
+    kept.write_text(good)
+    here.market.start()
+    here.sign_in()
+    assert here.states(order) == ["ready"]
+    here("stop", "all")
+    here.wait_until_done(order)
+
+
+def test_a_market_that_lost_its_orders_ends_what_was_left(place, cloud):
     here = place()
     order = here.start("m5.large")
     here.wait_for_states(order, "ready")
@@ -244,16 +340,17 @@ def test_a_market_that_dies_leaves_nothing_for_long(place, cloud):
     assert len(before) == 1
     here.market.kill()
     assert cloud.alive() == before
+    (here.market.folder / "cloud-orders.json").unlink()
     here.market.start()
     here.sign_in()
     wait_for("what was left to be ended", lambda: cloud.alive() == [])
     status = json.loads(here("list", "--json").stdout)
     assert status["strays"] == 1 and status["orders"] == []
     assert "0 left running" in here("sweep").stdout
-    # A market that is stopped in order ends its own before it goes.
+    # A market that is stopped for good ends its own before it goes.
     order = here.start("m5.large")
     here.wait_for_states(order, "ready")
-    assert here.market.stop(signal.SIGTERM) == 0
+    assert here.market.stop(signal.SIGINT) == 0
     assert cloud.alive() == []
 
 
@@ -262,7 +359,7 @@ def test_a_market_that_stops_looks_for_what_it_has_no_answer_of(place, cloud):
     cloud.faults = {"RunInstances": ["after"] * 50}
     here.start("m5.large")
     wait_for("it to be launched", lambda: cloud.alive())
-    assert here.market.stop(signal.SIGTERM) == 0
+    assert here.market.stop(signal.SIGINT) == 0
     assert cloud.alive() == []
 
 
