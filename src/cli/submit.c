@@ -32,6 +32,22 @@ static void append_amounts(struct buffer *plan, struct arena *arena, const struc
         job_spec_is_command(spec) ? "" : job_view_servers(arena, &spec->sync));
 }
 
+/* What is started for it, and what a dollar counts for where machines are a cloud's. */
+static void append_cloud(struct buffer *plan, const struct cli *cli, const struct job_spec *spec,
+                         const struct api_quote *quote)
+{
+    const struct job_resources *resources = &spec->resources;
+    if (resources->infra.size)
+        buffer_append_format(plan,
+                             "  cloud     %" PRIu64 " x " TEXT_FORMAT
+                             "%s, started for it; it takes the whole of each\n",
+                             spec->num_nodes, TEXT_ARGS(resources->instance_type),
+                             resources->use_spot ? " (spot)" : "");
+    if (quote->credits_micro_per_usd > 0)
+        buffer_append_format(plan, "  rate      $1 of a cloud machine's price is %s\n",
+                             output_amount(cli, quote->credits_micro_per_usd));
+}
+
 /* What is held, what it costs where it would run, and the most it can ever cost. */
 static void append_price(struct buffer *plan, const struct cli *cli, const struct job_spec *spec,
                          const struct api_quote *quote)
@@ -201,6 +217,7 @@ static const char *write_plan(const struct cli *cli, struct client *client,
                          client_server(client));
     append_work(&plan, arena, spec);
     append_amounts(&plan, arena, spec);
+    append_cloud(&terms, cli, spec, quote);
     append_price(&terms, cli, spec, quote);
     append_start(&terms, arena, spec, quote, !wanted->expects_room);
     append_servers(&terms, spec, quote);

@@ -301,6 +301,7 @@ struct api_quote {
     bool has_replica_room;    /* besides the lead's machine */
     int64_t max_run_ms;
     int64_t available_micro;
+    int64_t credits_micro_per_usd; /* what a cloud's dollar counts for there; 0: it has no cloud */
 };
 
 struct api_lease {

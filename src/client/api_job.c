@@ -20,6 +20,7 @@ static const struct json_field quote_fields[] = {
     FIELD("server_machines", JSON_U64, api_quote, server_machines),
     FIELD("has_replica_room", JSON_BOOL, api_quote, has_replica_room),
     FIELD("max_run_ms", JSON_I64, api_quote, max_run_ms),
+    FIELD("credits_micro_per_usd", JSON_I64, api_quote, credits_micro_per_usd),
     FIELD("available_microcredits", JSON_I64, api_quote, available_micro),
 };
 const struct json_schema api_quote_schema =

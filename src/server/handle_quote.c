@@ -136,6 +136,8 @@ static void write_quote(struct json_writer *writer, const struct call *call,
     json_field_i64(writer, "max_run_ms", look->request.max_run_ms);
     json_field_i64(writer, "expected_run_ms", look->request.expected_run_ms);
     json_field_i64(writer, "available_microcredits", look->available_micro);
+    json_field_i64(writer, "credits_micro_per_usd",
+                   call->server->cloud ? cloud_credits_micro(call->server->cloud, 1000000) : 0);
     json_object_end(writer);
 }
 

@@ -171,7 +171,7 @@ def test_a_job_has_machines_started_for_it(place, cloud):
         assert answer.status == 400 and words in answer.json["detail"], answer
     # It asks for a tenth of a core, and takes, and pays for, the machine that nobody else may use.
     quote = market.post("/v1/quotes", spec, ana).json
-    assert quote["wish_hourly_microcredits"] >= 480000, quote
+    assert quote["wish_hourly_microcredits"] >= 480000 and quote["credits_micro_per_usd"] == 5000000, quote
     answer = market.post("/v1/jobs", spec, ana)
     assert answer.status == 201, answer
     job = answer.json["id"]
@@ -189,6 +189,18 @@ def test_a_job_has_machines_started_for_it(place, cloud):
     assert lease["billed_ms"] >= 0.9 * (lease["ended_ms"] - lease["started_ms"]), lease
     assert lease["posted_microcredits"] > 480000 * lease["billed_ms"] / 3600000 - lease["ticks"], lease
     here.wait_until_done(order["id"])
+    assert cloud.alive() == []
+
+
+def test_the_plan_says_what_is_started_and_what_a_dollar_is(place, cloud, tmp_path):
+    here = place(jobs=True, credits_per_usd=5)
+    here.souk.variables.update(SOUK_TOKEN=here.market.sign_up("ana"))
+    file = tmp_path / "job.yaml"
+    file.write_text("name: hello\nrun: echo hello\nnum_nodes: 2\nmarket: {max_total_cost: 4}\n"
+                    "resources: {infra: aws, instance_type: m5.large}\n")
+    plan = here.souk("job", "submit", file, code=2).stderr
+    assert "cloud     2 x m5.large, started for it; it takes the whole of each" in plan, plan
+    assert "rate      $1 of a cloud machine's price is 5" in plan and "0.96" in plan, plan
     assert cloud.alive() == []
 
 

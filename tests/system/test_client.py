@@ -185,7 +185,7 @@ def test_a_plan_without_a_terminal_and_without_yes_spends_nothing(user, market, 
     result = user("job", "submit", ROOT / "examples" / "fashion-mnist.yaml", "--dataset-dir", data,
                   code=2)
     assert result.stdout == ""
-    assert "0.004000 credits for 3m" in result.stderr
+    assert "0.004000 credits for 3m" in result.stderr and "$1" not in result.stderr
     assert "add -y to go ahead" in result.stderr
     assert not market.bodies("POST", "/v1/jobs") and not market.chunks
 

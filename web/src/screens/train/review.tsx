@@ -58,7 +58,8 @@ function Quote({ check, draft }: { check: Check; draft: Draft }) {
         <Figure label={words.available} value={creditsShort(quote.available_microcredits)} unit={unit.value} />
       </Figures>
       <p class="faint after">
-        {words.run} {placedApart(check) && words.placed(creditsShort(quote.wish_microcredits), creditsShort(held_microcredits), unit.value)}
+        {words.run} {placedApart(check) && words.placed(creditsShort(quote.wish_microcredits), creditsShort(held_microcredits), unit.value)}{" "}
+        {quote.credits_micro_per_usd > 0 && words.rate(creditsShort(quote.credits_micro_per_usd), unit.value)}
       </p>
       {isDear && <Note tone="warn">{words.tooDear(unit.value)}</Note>}
       {waited && <Note>{words.cheapest(timeShort(waited.start_ms), creditsShort(waited.wish_microcredits), unit.value)}</Note>}

@@ -423,6 +423,7 @@ export const train = {
     available: "you have",
     heldNote: (longest: string) => `for ${longest}`,
     hourlyPlaced: "on the machines free now",
+    rate: (amount: string, unit: string) => `A dollar of a cloud machine's price is ${amount} ${unit} here.`,
     hourlyWish: "at the reference speed",
     run: "What it does not use of what is held is given back.",
     placed: (slot: string, held: string, unit: string) =>
