@@ -58,10 +58,6 @@ int cloud_open(struct server *server, struct cloud **out_cloud, struct error *er
     snprintf(cloud->orders_path, sizeof(cloud->orders_path), "%s/cloud-orders.json",
              server->options.data_dir);
     buffer_init(&cloud->saved, FLEET_SAVED_MAX);
-    if (cloud_orders_open(cloud, error) < 0) {
-        cloud_free(cloud);
-        return -1;
-    }
     *out_cloud = cloud;
     return 0;
 }

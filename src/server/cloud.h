@@ -29,9 +29,10 @@ enum { CLOUD_TYPES_MAX = 8 };
 
 /* Reads the configuration; asks nothing yet. */
 MUST_CHECK int cloud_open(struct server *server, struct cloud **out_cloud, struct error *error);
-/* Takes up the orders that were kept, by what is known of their machines and jobs. Before the core
- * thread runs. */
-void cloud_adopt(struct cloud *cloud, const struct core *core);
+/* Takes up the orders that were kept, by what is known of their machines and jobs; once the folder
+ * is this server's, before the core thread runs. CORRUPT, and whatever reading says: nothing is
+ * known of the orders, so nothing may be ended. */
+MUST_CHECK int cloud_adopt(struct cloud *cloud, const struct core *core, struct error *error);
 /* Once the market takes requests. */
 MUST_CHECK int cloud_start(struct cloud *cloud, struct error *error);
 /* For good it ends all instances, waiting for it a little; else they run on. NULL is fine. */

@@ -87,9 +87,6 @@ void cloud_task_take(struct cloud *cloud, struct cloud_task *task); /* what came
 void cloud_task_done(void *context);
 
 /* cloud_orders.c */
-/* Reads the file, or begins without any order where there is none. CORRUPT and whatever reading
- * says: nothing is known of the orders, and nothing may be ended. */
-MUST_CHECK int cloud_orders_open(struct cloud *cloud, struct error *error);
 /* Once it returns 0 the next start knows all that this one does. */
 MUST_CHECK int cloud_orders_save(struct cloud *cloud, struct error *error);
 /* As that, for what goes on when it fails, too. */

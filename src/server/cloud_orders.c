@@ -38,7 +38,7 @@ static int refuse(struct error *error)
                       "ended)");
 }
 
-int cloud_orders_open(struct cloud *cloud, struct error *error)
+static int open_orders(struct cloud *cloud, struct error *error)
 {
     const struct fleet_options options = options_of(&cloud->config);
     const int64_t now_ms = clock_utc_ms(cloud->server->clock);
@@ -105,15 +105,18 @@ static bool has_order(const struct cloud *cloud, uint64_t job)
     return false;
 }
 
-void cloud_adopt(struct cloud *cloud, const struct core *core)
+static void adopt_members(struct cloud *cloud, const struct core *core, int64_t now_ms)
 {
-    const int64_t now_ms = clock_utc_ms(cloud->server->clock);
     for (size_t i = 0; i < fleet_member_count(cloud->fleet); i++) {
         const struct fleet_member *member = fleet_member_at(cloud->fleet, i);
         if (member->state == FLEET_GONE && !member->machine)
             continue;
         find_machine(cloud, core, member, cloud_seat_adopt(cloud, core, member), now_ms);
     }
+}
+
+static void adopt_jobs(struct cloud *cloud, const struct core *core, int64_t now_ms)
+{
     for (size_t i = 0; i < fleet_order_count(cloud->fleet); i++) {
         const uint64_t id = fleet_order_at(cloud->fleet, i)->wish.job;
         const struct job *job = id ? core_job(core, id) : NULL;
@@ -126,8 +129,18 @@ void cloud_adopt(struct cloud *cloud, const struct core *core)
         if (job->state == JOB_STATE_PENDING && !has_order(cloud, job->id))
             cloud_tell_job(cloud, job->id, &job->request);
     }
+}
+
+int cloud_adopt(struct cloud *cloud, const struct core *core, struct error *error)
+{
+    const int64_t now_ms = clock_utc_ms(cloud->server->clock);
+    if (open_orders(cloud, error) < 0)
+        return -1;
+    adopt_members(cloud, core, now_ms);
+    adopt_jobs(cloud, core, now_ms);
     if (fleet_living(cloud->fleet))
         log_event(LOG_INFO, "cloud_adopted", "orders=%zu instances=%zu run=%s",
                   fleet_order_count(cloud->fleet), fleet_living(cloud->fleet),
                   fleet_run(cloud->fleet));
+    return 0;
 }

@@ -311,10 +311,10 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     live_begin(server->live, engine_core(server->engine));
     engine_listen(server->engine, live_listen, server->live);
     engine_listen(server->engine, hub_listen, server->hub);
-    if (server->cloud) {
-        cloud_adopt(server->cloud, engine_core(server->engine));
+    if (server->cloud && cloud_adopt(server->cloud, engine_core(server->engine), error) < 0)
+        return -1;
+    if (server->cloud)
         engine_listen(server->engine, cloud_listen, server->cloud);
-    }
     logs_listen(server->logs, hub_log_kept, server->hub);
     if (engine_start(server->engine, error) < 0 || holdings_adopt(server->holdings, error) < 0 ||
         hub_start(server->hub, error) < 0)
