@@ -25,6 +25,7 @@ struct catalogue *catalogue_new(void)
 {
     struct catalogue *catalogue = calloc(1, sizeof(*catalogue));
     ASSERT(catalogue);
+    atomic_init(&catalogue->users, 1);
     catalogue->arena = arena_new(0);
     catalogue->source = "";
     buffer_init(&catalogue->types, TYPES_SIZE);
@@ -33,9 +34,15 @@ struct catalogue *catalogue_new(void)
     return catalogue;
 }
 
+struct catalogue *catalogue_share(struct catalogue *catalogue)
+{
+    atomic_fetch_add(&catalogue->users, 1);
+    return catalogue;
+}
+
 void catalogue_free(struct catalogue *catalogue)
 {
-    if (!catalogue)
+    if (!catalogue || atomic_fetch_sub(&catalogue->users, 1) > 1)
         return;
     map_done(&catalogue->by_name);
     buffer_done(&catalogue->functions);

@@ -7,7 +7,10 @@
 #include "base/map.h"
 #include "cloud/catalogue.h"
 
+#include <stdatomic.h>
+
 struct catalogue {
+    atomic_uint users; /* it is freed by the last */
     struct arena *arena;
     char date[11];
     int64_t date_days;
@@ -18,6 +21,8 @@ struct catalogue {
 };
 
 struct catalogue *catalogue_new(void);
+/* The same once more, to be freed once more: one that is filled changes no more. */
+struct catalogue *catalogue_share(struct catalogue *catalogue);
 
 /* INVALID for what is no day, or is not plain. */
 MUST_CHECK int catalogue_set_date(struct catalogue *catalogue, struct text date,

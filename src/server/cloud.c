@@ -51,8 +51,6 @@ int cloud_open(struct server *server, struct cloud **out_cloud, struct error *er
         cloud_free(cloud);
         return -1;
     }
-    snprintf(cloud->catalogue_path, sizeof(cloud->catalogue_path), "%s/cloud-catalogue.csv",
-             server->options.data_dir);
     cloud->seats = calloc(FLEET_MEMBERS_MAX, sizeof(*cloud->seats));
     ASSERT(cloud->seats);
     snprintf(cloud->orders_path, sizeof(cloud->orders_path), "%s/cloud-orders.json",
@@ -290,7 +288,8 @@ int cloud_find_type(const struct cloud *cloud, struct text name, struct catalogu
 {
     char region[FLEET_NAME_SIZE];
     if (text_copy(cloud->config.region, region, sizeof(region), error) < 0 ||
-        (!*out_catalogue && catalogue_open(cloud->catalogue_path, out_catalogue, error) < 0))
+        (!*out_catalogue &&
+         catalogue_shelf_take(cloud->server->catalogue, out_catalogue, error) < 0))
         return -1;
     return catalogue_find(*out_catalogue, name, region, out_type, error);
 }

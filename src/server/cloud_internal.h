@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "cloud/catalogue.h"
+#include "cloud/catalogue_shelf.h"
 #include "cloud/config.h"
 #include "cloud/ec2.h"
 #include "cloud/fleet.h"
@@ -44,7 +44,6 @@ struct cloud {
     struct arena *arena;
     struct cloud_config config;
     char market[FLEET_NAME_SIZE];
-    char catalogue_path[SERVER_PATH_SIZE + 32];
     char orders_path[SERVER_PATH_SIZE + 32];
     struct fleet *fleet;
     struct buffer saved; /* as the file has it */
@@ -79,7 +78,7 @@ void cloud_thread_stop(struct cloud *cloud);
 void cloud_thread_give(struct cloud *cloud, struct cloud_task *task);
 
 /* cloud.c */
-/* Of the operator's region; it belongs to *out_catalogue, which is opened unless it is. */
+/* Of the operator's region; it belongs to *out_catalogue, which is taken unless it is. */
 MUST_CHECK int cloud_find_type(const struct cloud *cloud, struct text name,
                                struct catalogue **out_catalogue,
                                const struct catalogue_type **out_type, struct error *error);

@@ -68,7 +68,7 @@ static void write_catalogue(const struct cloud *cloud, struct json_writer *write
     struct error error;
     json_key(writer, "catalogue");
     json_object_begin(writer);
-    if (catalogue_open(cloud->catalogue_path, &catalogue, &error) < 0) {
+    if (catalogue_shelf_take(cloud->server->catalogue, &catalogue, &error) < 0) {
         json_field_string(writer, "date", NULL);
         json_field_string(writer, "notice", error.message);
     } else {

@@ -1,5 +1,6 @@
 /* Which machines for a job: what is offered and what runs showed, gathered; then weighed apart. */
 #include "base/nearest.h"
+#include "cloud/catalogue_shelf.h"
 #include "server/background.h"
 #include "server/call.h"
 #include "server/cloud.h"
@@ -289,15 +290,10 @@ static int read_catalogue(struct making *making, struct candidate **out_candidat
 {
     const struct call *call = making->call;
     const struct recommend_body *body = &making->body;
-    char path[SERVER_PATH_SIZE];
     *out_count = 0;
     if (!wants_cloud(body))
         return 0;
-    const int size =
-        snprintf(path, sizeof(path), "%s/cloud-catalogue.csv", call->server->options.data_dir);
-    if (size < 0 || (size_t)size >= sizeof(path))
-        return error_set(error, ERROR_INVALID, "the path of the data folder is too long");
-    if (catalogue_open(path, &making->catalogue, error) < 0)
+    if (catalogue_shelf_take(call->server->catalogue, &making->catalogue, error) < 0)
         return error_wrap(error, "the catalogue of clouds");
     making->catalogue_date = text_of(catalogue_date(making->catalogue));
     *out_count = cloud_kinds(

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cloud/catalogue_shelf.h"
 #include "net/address.h"
 #include "server/answers.h"
 #include "server/audits.h"
@@ -103,6 +104,8 @@ static int open_stores(struct server *server, struct error *error)
     };
     if (blob_store_open(&blobs, &server->blobs, error) < 0)
         return -1;
+    snprintf(path, sizeof(path), "%s/cloud-catalogue.csv", options->data_dir);
+    server->catalogue = catalogue_shelf_new(path);
     snprintf(server->market_path, sizeof(server->market_path), "%s/market.db", options->data_dir);
     server->versions = versions_new();
     server->answers =
@@ -264,6 +267,7 @@ static void server_done(struct server *server)
     loop_watch_free(server->stop_watch);
     loop_free(server->loop); /* runs what was posted last, while engine and logs are still there */
     cloud_free(server->cloud);
+    catalogue_shelf_free(server->catalogue);
     logs_free(server->logs);
     datasets_free(server->datasets);
     imports_free(server->imports);

@@ -23,6 +23,7 @@
 struct answers;
 struct audits;
 struct background;
+struct catalogue_shelf;
 struct cloud;
 struct datasets;
 struct health_view;
@@ -79,7 +80,8 @@ struct server {
     struct local_lender *lender;
     struct upkeep *upkeep;
     struct audits *audits;
-    struct cloud *cloud; /* NULL: none */
+    struct catalogue_shelf *catalogue; /* of clouds */
+    struct cloud *cloud;               /* NULL: none */
     struct imports *imports;
     struct looks *looks;
     struct renewal *renewal;
