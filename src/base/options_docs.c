@@ -95,7 +95,7 @@ void options_write_manual(const struct program *program, struct buffer *out)
              "environment over the files.\n"
              ".SH EXIT STATUS\n0 success; 1 the job or check failed; 2 wrong usage or input; 3 not "
              "found; 4 conflict; 5 refused; 6 a limit or balance is used up; 7 try again later; 8 "
-             "data is corrupt.\n");
+             "data is corrupt; 9 you said no.\n");
 }
 
 /* Every flag of a command, apart by `separator`, with a prefix before each. */

@@ -283,8 +283,9 @@ const struct command command_recommend = {
     .details =
         "Looks at the machines on offer now and learns from past runs of the job and of those like "
         "it; --trial makes a short one where there is none. Time and cost are ranges: eight of ten "
-        "runs are meant to lie within. Exit code 6 means that nothing is within the budget or the "
-        "deadline, 3 that no machine on offer suits, 9 that you said no.",
+        "runs are meant to lie within. Exit code 2 means that the question or the job file is "
+        "wrong, 6 that nothing is within the budget or the deadline, 7 that no machine that suits "
+        "is free or the market does not answer, 9 that you said no.",
     .example = "souk recommend examples/fashion-mnist.yaml --budget 2/h --wish fastest",
     COMMAND_OPTIONS(recommend_options, recommend_options),
     .run = run_recommend,

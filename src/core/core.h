@@ -78,13 +78,15 @@ MUST_CHECK int core_quote(const struct core *core, const struct job_request *req
 struct match_quote core_quote_at(const struct core *core, const struct job_request *request,
                                  int64_t start_ms);
 
-/* What an offer with room for it would give a worker of the request, or its server, now, and for
- * how much an hour; whatever the request may spend. Walks over all machines. */
+/* What an offer would give a worker of the request, or its server, and for how much an hour;
+ * whatever the request may spend. Where others have leased its room, since when they have, and
+ * until when at the latest. Walks over all machines. */
 struct core_offered {
     const struct machine *machine;
     enum lease_role role;
     struct resources resources;
     int64_t hourly_micro;
+    int64_t busy_since_ms, busy_until_ms; /* 0: there is room now */
 };
 typedef void core_offered_visitor(void *context, const struct core_offered *offered);
 void core_each_offered(const struct core *core, const struct job_request *request,

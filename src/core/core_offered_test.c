@@ -5,11 +5,19 @@ struct seen {
     size_t worker_count, server_count;
     int64_t cores_milli, hourly_micro; /* of the last worker */
     uint64_t machine;
+    size_t busy_count;
+    int64_t since_ms, until_ms; /* of the last that is busy */
 };
 
 static void note(void *context, const struct core_offered *offered)
 {
     struct seen *seen = context;
+    if (offered->busy_until_ms > 0) {
+        seen->busy_count++;
+        seen->since_ms = offered->busy_since_ms;
+        seen->until_ms = offered->busy_until_ms;
+        return;
+    }
     if (offered->role == LEASE_ROLE_SERVER) {
         seen->server_count++;
         return;
@@ -66,11 +74,35 @@ TEST(a_lender_who_asks_for_more_than_is_posted_is_offered_for_that)
     market_done(&market);
 }
 
+TEST(what_others_have_leased_is_told_with_how_long)
+{
+    struct market market;
+    market_init(&market);
+    market_add_machine(&market, "only", 1000, MACHINE_ROLE_WORKER | MACHINE_ROLE_SERVER);
+    struct command command = market_job(&market);
+    command.submit_job.num_nodes = 1;
+    command.submit_job.worker.cores_milli = 600;
+    command.submit_job.server.cores_milli = 100;
+    command.submit_job.takes_more_cores = false;
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    market_run_lease(&market, job->workers[0]);
+    const struct seen seen = look(&market, &command.submit_job);
+    assert_int_equal(seen.worker_count, 0);
+    assert_int_equal(seen.server_count, 1); /* there is room for that */
+    assert_int_equal(seen.busy_count, 1);
+    assert_int_equal(seen.since_ms, job->workers[0]->started_ms);
+    assert_int_equal(seen.until_ms, job->workers[0]->ends_ms);
+    command.submit_job.worker.cores_milli = 2000; /* never, however idle it is */
+    assert_int_equal(look(&market, &command.submit_job).busy_count, 0);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_what_has_room_and_suits_is_offered),
         cmocka_unit_test(a_lender_who_asks_for_more_than_is_posted_is_offered_for_that),
+        cmocka_unit_test(what_others_have_leased_is_told_with_how_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What the market's offers would give a request now, one by one. */
+/* What the market's offers would give a request, one by one: now, or once they are free. */
 #include "core/core_internal.h"
 #include "market/match.h"
 
@@ -13,31 +13,56 @@ static int64_t hourly_micro(const struct match_wish *wish, const struct offer *o
                                    wish_is_accepted(wish, offer, resources) ? &wish->lock : &own);
 }
 
+/* Its room would do if the machine were idle. */
+static bool would_do(const struct match_wish *wish, const struct offer *offer,
+                     struct resources given, struct resources *out_whole)
+{
+    const struct machine *machine = offer->machine;
+    *out_whole = resources_smaller(offer->terms.resources, machine->probe.resources);
+    return machine->lease_count > 0 && !wish->request->is_spare && resources_fit(given, *out_whole);
+}
+
+static void note_busy(const struct machine *machine, struct core_offered *offered)
+{
+    for (size_t i = 0; i < machine->lease_count; i++) {
+        const struct lease *lease = machine->leases[i];
+        const int64_t since_ms = lease->started_ms > 0 ? lease->started_ms : lease->offered_ms;
+        if (i == 0 || since_ms < offered->busy_since_ms)
+            offered->busy_since_ms = since_ms;
+        if (lease->ends_ms > offered->busy_until_ms)
+            offered->busy_until_ms = lease->ends_ms;
+    }
+}
+
+static void visit_role(const struct match_wish *wish, const struct offer *offer,
+                       enum machine_role role, struct core_offered *offered,
+                       core_offered_visitor *visit, void *context)
+{
+    const struct job_request *request = wish->request;
+    struct resources given = wish_resources(wish, role), room = offer_free(offer);
+    if (request->is_spare)
+        room = resources_smaller(room, offer_spare_free(offer));
+    if (given.cores_milli == 0 || !wish_suits(wish, role, offer))
+        return;
+    if (!resources_fit(given, room)) {
+        if (!would_do(wish, offer, given, &room))
+            return;
+        note_busy(offer->machine, offered);
+    }
+    if (role == MACHINE_ROLE_WORKER && request->takes_more_cores)
+        given.cores_milli = room.cores_milli;
+    offered->resources = given;
+    offered->hourly_micro = hourly_micro(wish, offer, given);
+    visit(context, offered);
+}
+
 static void visit_offer(const struct match_wish *wish, const struct offer *offer,
                         core_offered_visitor *visit, void *context)
 {
-    static const struct {
-        enum machine_role machine;
-        enum lease_role lease;
-    } roles[] = {{MACHINE_ROLE_WORKER, LEASE_ROLE_WORKER},
-                 {MACHINE_ROLE_SERVER, LEASE_ROLE_SERVER}};
-    const struct job_request *request = wish->request;
-    struct resources free = offer_free(offer);
-    if (request->is_spare)
-        free = resources_smaller(free, offer_spare_free(offer));
-    for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
-        const bool is_worker = roles[i].lease == LEASE_ROLE_WORKER;
-        struct resources given = wish_resources(wish, roles[i].machine);
-        if (given.cores_milli == 0 || !resources_fit(given, free) ||
-            !wish_suits(wish, roles[i].machine, offer))
-            continue;
-        if (is_worker && request->takes_more_cores)
-            given.cores_milli = free.cores_milli;
-        visit(context, &(struct core_offered){.machine = offer->machine,
-                                              .role = roles[i].lease,
-                                              .resources = given,
-                                              .hourly_micro = hourly_micro(wish, offer, given)});
-    }
+    struct core_offered worker = {.machine = offer->machine, .role = LEASE_ROLE_WORKER};
+    struct core_offered server = {.machine = offer->machine, .role = LEASE_ROLE_SERVER};
+    visit_role(wish, offer, MACHINE_ROLE_WORKER, &worker, visit, context);
+    visit_role(wish, offer, MACHINE_ROLE_SERVER, &server, visit, context);
 }
 
 void core_each_offered(const struct core *core, const struct job_request *request,

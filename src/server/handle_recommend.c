@@ -1,6 +1,7 @@
 /* Which machines for a job: what is offered and what runs showed, gathered; then weighed apart. */
 #include "base/nearest.h"
 #include "cloud/catalogue_shelf.h"
+#include "base/units.h"
 #include "server/background.h"
 #include "server/call.h"
 #include "server/cloud.h"
@@ -250,8 +251,25 @@ static int refuse_type(const char *field, struct text wanted, const struct neare
                        struct error *error)
 {
     char hint[NEAREST_HINT_SIZE];
-    return error_set(error, ERROR_NOT_FOUND, "%s: no type \"" TEXT_FORMAT "\" is on offer%s", field,
+    return error_set(error, ERROR_INVALID, "%s: no type \"" TEXT_FORMAT "\" is on offer%s", field,
                      TEXT_ARGS(wanted), nearest_hint(nearest, hint));
+}
+
+/* There may be some later: it is nobody's mistake. */
+static int refuse_none(const struct making *making, const char *what, int64_t free_ms,
+                       struct error *error)
+{
+    char time[UNITS_TEXT_SIZE];
+    const int64_t left_ms = free_ms - making->now_ms;
+    if (free_ms == 0)
+        return error_set(error, ERROR_UNAVAILABLE,
+                         "%s: souk machines lists what there is, souk job explain says what a job "
+                         "waits for",
+                         what);
+    return error_set(error, ERROR_UNAVAILABLE,
+                     "%s: those that would do are busy, the first of them for %s more at most; a "
+                     "job that is submitted waits for it",
+                     what, units_format_duration(left_ms > 0 ? left_ms : 0, time));
 }
 
 /* The user's, or the one with the largest bandwidth, the cheapest of those. */
@@ -273,8 +291,8 @@ static int choose_server(struct making *making, struct error *error)
             best = kind;
     }
     if (!best && kinds->server_count == 0)
-        return error_set(error, ERROR_NOT_FOUND,
-                         "no machine on offer now takes a parameter server for this job");
+        return refuse_none(making, "no machine on offer now takes a parameter server for this job",
+                           kinds->server_free_ms, error);
     if (!best)
         return refuse_type("server_type", wanted, &nearest, error);
     making->request.server =
@@ -311,6 +329,24 @@ static int read_catalogue(struct making *making, struct candidate **out_candidat
     return 0;
 }
 
+/* What the market's lenders would have beside what is free. */
+static void choose_busy(struct making *making)
+{
+    const struct market_kinds *kinds = &making->kinds;
+    const struct text wanted = making->body.worker_type;
+    struct busy_kind *busy =
+        arena_alloc(making->call->arena, (kinds->busy_count + 1) * sizeof(*busy));
+    size_t count = 0;
+    for (size_t i = 0; i < kinds->busy_count; i++)
+        if (!wanted.size || text_is(wanted, kinds->busy[i].name))
+            busy[count++] =
+                (struct busy_kind){market_kind_candidate(&kinds->busy[i]),
+                                   kinds->busy[i].busy_since_ms, kinds->busy[i].busy_until_ms};
+    making->request.busy = busy;
+    making->request.busy_count = wants_kind(&making->body, CANDIDATE_MARKET) ? count : 0;
+    making->request.now_ms = making->now_ms;
+}
+
 static int choose_candidates(struct making *making, struct error *error)
 {
     const struct market_kinds *kinds = &making->kinds;
@@ -331,17 +367,22 @@ static int choose_candidates(struct making *making, struct error *error)
         if (!wanted.size || text_is(wanted, candidate.name))
             candidates[count++] = candidate;
     }
+    for (size_t i = 0; count == 0 && wanted.size && lenders > 0 && i < kinds->busy_count; i++)
+        if (text_is(wanted, kinds->busy[i].name))
+            return refuse_none(making, "worker_type: no machine of this type is free now",
+                               kinds->busy[i].busy_until_ms, error);
     if (count == 0 && wanted.size && lenders + cloud_count > 0)
         return refuse_type("worker_type", wanted, &nearest, error);
     if (count == 0 && making->catalogue && making->wanted.worker.gpus_milli > 0)
         return error_set(
-            error, ERROR_NOT_FOUND,
+            error, ERROR_UNAVAILABLE,
             "no machine has such GPUs (resources.accelerators): those of clouds are %s",
             cloud_kinds_gpus(making->call->arena, making->catalogue, making->region));
     if (count == 0)
-        return error_set(error, ERROR_NOT_FOUND,
-                         "no machine on offer now suits this job: souk machines lists what there "
-                         "is, souk job explain says what a job waits for");
+        return refuse_none(making, "no machine on offer now suits this job",
+                           wants_kind(&making->body, CANDIDATE_MARKET) ? kinds->worker_free_ms : 0,
+                           error);
+    choose_busy(making);
     making->request.candidates = candidates;
     making->request.candidate_count = count;
     return 0;

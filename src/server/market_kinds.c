@@ -48,6 +48,27 @@ static void count_machine(struct market_kind *kind, const struct core_offered *o
     kind->rtt_count += probe->rtt_us > 0;
     kind->losses += machine->reputation.lost + machine->reputation.reclaimed;
     kind->leased_ms += machine->reputation.leased_ms;
+    if (kind->count == 1 || offered->busy_since_ms < kind->busy_since_ms)
+        kind->busy_since_ms = offered->busy_since_ms;
+    if (offered->busy_until_ms > kind->busy_until_ms)
+        kind->busy_until_ms = offered->busy_until_ms;
+}
+
+static void note_first(int64_t *first_ms, int64_t until_ms)
+{
+    if (*first_ms == 0 || until_ms < *first_ms)
+        *first_ms = until_ms;
+}
+
+static struct market_kind *kind_of(struct market_kinds *kinds, const struct core_offered *offered,
+                                   const char *name)
+{
+    const bool is_worker = offered->role == LEASE_ROLE_WORKER;
+    if (offered->busy_until_ms == 0)
+        return is_worker ? find(kinds->workers, &kinds->worker_count, name)
+                         : find(kinds->servers, &kinds->server_count, name);
+    note_first(is_worker ? &kinds->worker_free_ms : &kinds->server_free_ms, offered->busy_until_ms);
+    return is_worker ? find(kinds->busy, &kinds->busy_count, name) : NULL;
 }
 
 void market_kinds_add(struct market_kinds *kinds, const struct core_offered *offered)
@@ -64,8 +85,7 @@ void market_kinds_add(struct market_kinds *kinds, const struct core_offered *off
     if (*last == machine->id)
         return;
     *last = machine->id;
-    struct market_kind *kind = is_worker ? find(kinds->workers, &kinds->worker_count, name)
-                                         : find(kinds->servers, &kinds->server_count, name);
+    struct market_kind *kind = kind_of(kinds, offered, name);
     if (kind)
         count_machine(kind, offered);
 }

@@ -29,6 +29,7 @@ struct market_kind {
     int64_t speed_milli, hourly_micro, bandwidth_kbit, rtt_us;
     uint32_t bandwidth_count, rtt_count; /* of those that were measured */
     int64_t losses, leased_ms;
+    int64_t busy_since_ms, busy_until_ms; /* the first and the last of those that others have */
 };
 
 struct market_kinds {
@@ -36,11 +37,15 @@ struct market_kinds {
     size_t worker_count;
     struct market_kind servers[MARKET_KINDS_MAX];
     size_t server_count;
-    uint64_t last_worker, last_server; /* machines: one is counted once, whatever it offers */
+    struct market_kind busy[MARKET_KINDS_MAX]; /* workers that others have */
+    size_t busy_count;
+    int64_t worker_free_ms, server_free_ms; /* the first of those that are busy; 0: there is none */
+    uint64_t last_worker, last_server;      /* machines: one is counted once, whatever it offers */
 };
 
 /* Of core_each_offered, which names the offers of a machine one after the other; kinds beyond
- * MARKET_KINDS_MAX are left out. */
+ * MARKET_KINDS_MAX are left out. A machine that is busy under one offer and free under another may
+ * be counted as either. */
 void market_kinds_add(struct market_kinds *kinds, const struct core_offered *offered);
 
 /* Means over the kind; the name is the kind's. */

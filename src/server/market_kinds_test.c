@@ -59,6 +59,28 @@ TEST(machines_that_are_alike_are_one_kind_with_their_means)
     assert_int_equal(market_kind_price_micro(&kinds.servers[0]), 60);
 }
 
+TEST(machines_that_others_have_are_kinds_of_their_own)
+{
+    static struct market_kinds kinds;
+    const struct machine machines[] = {machine_of(1, 1000), machine_of(2, 1000),
+                                       machine_of(3, 1000)};
+    struct core_offered offered = {.role = LEASE_ROLE_WORKER, .resources = {.cores_milli = 1000}};
+    kinds = (struct market_kinds){0};
+    for (int i = 0; i < 3; i++) {
+        offered.machine = &machines[i];
+        offered.busy_since_ms = i > 0 ? 500 - 100 * i : 0;
+        offered.busy_until_ms = i > 0 ? 1000 * i : 0;
+        market_kinds_add(&kinds, &offered);
+    }
+    assert_int_equal(kinds.workers[0].count, 1);
+    assert_int_equal(kinds.busy_count, 1);
+    assert_int_equal(kinds.busy[0].count, 2);
+    assert_int_equal(kinds.busy[0].busy_since_ms, 300);
+    assert_int_equal(kinds.busy[0].busy_until_ms, 2000);
+    assert_int_equal(kinds.worker_free_ms, 1000);
+    assert_int_equal(kinds.server_free_ms, 0);
+}
+
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
 static struct profile_worker workers[] = {
@@ -158,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kind_is_named_by_what_a_worker_gets_there),
+        cmocka_unit_test(machines_that_others_have_are_kinds_of_their_own),
         cmocka_unit_test(machines_that_are_alike_are_one_kind_with_their_means),
         cmocka_unit_test(a_run_tells_of_its_kinds_its_pushes_and_its_curve),
         cmocka_unit_test(a_target_of_accuracy_is_the_loss_of_a_run_that_reached_it),

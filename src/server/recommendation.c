@@ -400,6 +400,7 @@ int recommendation_make(struct arena *arena, const struct recommendation_request
     if (!request->is_target_known)
         make_bound(&recommendation);
     advise_run_time(arena, request, &recommendation);
+    recommendation_advise_busy(arena, request, &recommendation);
     *out_recommendation = recommendation;
     return 0;
 }

@@ -27,6 +27,12 @@ struct recommendation_limits {
     int64_t max_hourly_micro, max_total_micro, max_run_ms;
 };
 
+/* A kind of which some are leased to others. */
+struct busy_kind {
+    struct candidate candidate; /* as many as are */
+    int64_t since_ms, until_ms; /* the latter at the latest, of all of them */
+};
+
 struct recommendation_request {
     enum recommend_rule rule;
     struct wish wish;
@@ -36,6 +42,9 @@ struct recommendation_request {
     bool is_target_known;             /* false: all epochs are counted in place of an accuracy */
     const struct candidate *candidates;
     size_t candidate_count;
+    const struct busy_kind *busy;
+    size_t busy_count;
+    int64_t now_ms;
     struct server_place server;
     const struct observation *observations;
     size_t observation_count;
@@ -69,6 +78,10 @@ MUST_CHECK int recommendation_make(struct arena *arena,
  * all bounds its time too, for the market holds what the longest run costs. */
 struct recommendation_limits recommendation_limits_of(const struct recommendation_request *request,
                                                       const struct choice *choice);
+
+/* Says so where machines that are busy would do clearly better, and how long they are. */
+void recommendation_advise_busy(struct arena *arena, const struct recommendation_request *request,
+                                struct recommendation *recommendation);
 
 void recommendation_advise(struct recommendation *recommendation, const char *code,
                            const char *text);

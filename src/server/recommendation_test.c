@@ -1,5 +1,5 @@
-/* Which machines for a job. covers recommendation.c, recommendation_advice.c, recommendation_view.c
- */
+/* Which machines for a job. covers recommendation.c, recommendation_advice.c, recommendation_busy.c
+ * and their words. covers recommendation_view.c */
 #include "server/recommendation_view.h"
 #include "testing/testing.h"
 
@@ -107,6 +107,43 @@ TEST(auto_keeps_to_the_wish_and_says_what_it_does_not_know)
                     made.choices[i - 1].prediction.seconds.expected);
 }
 
+static const char *advice_of(const struct recommendation *made, const char *code)
+{
+    for (size_t i = 0; i < made->advice_count; i++)
+        if (strcmp(made->advice[i].code, code) == 0)
+            return made->advice[i].text;
+    return NULL;
+}
+
+TEST(machines_that_are_busy_are_named_where_they_would_do_better)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct recommendation_request request = request_of(RULE_AUTO);
+    struct busy_kind busy = {.candidate = candidates[0], .since_ms = 1000, .until_ms = 661000};
+    busy.candidate.name = "4c@2.0";
+    busy.candidate.speed_weight = 2000;
+    busy.candidate.cores_milli = 4000;
+    busy.candidate.count_max = 1;
+    request.busy = &busy;
+    request.busy_count = 1;
+    request.now_ms = 61000;
+    struct recommendation made = make(arena, &request);
+    const char *told = advice_of(&made, "busy-better");
+    assert_non_null(told);
+    assert_non_null(
+        strstr(told, "1 x 4c@2.0 would be better, but is busy: leased to others for 1m "));
+    assert_non_null(strstr(told, " now, for 10m "));
+    assert_ptr_equal(chosen_part(&made)->candidate, &candidates[0]); /* what can be had */
+    request.wish.deadline_s = 300;                                   /* it is not free before */
+    request.job.samples = 60000;
+    made = make(arena, &request);
+    assert_null(advice_of(&made, "busy-better"));
+    request.wish.deadline_s = 0;
+    busy.candidate.price_micro_per_hour = 9000000; /* faster, but not cheaper */
+    made = make(arena, &request);
+    assert_null(advice_of(&made, "busy-better"));
+}
+
 TEST(what_cannot_be_is_refused_with_the_nearest_that_can)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -177,14 +214,6 @@ TEST(a_job_keeps_to_the_lesser_of_the_wish_and_its_own_limits)
     assert_int_equal(limits.max_run_ms, 180000);
 }
 
-static const char *advice_of(const struct recommendation *made, const char *code)
-{
-    for (size_t i = 0; i < made->advice_count; i++)
-        if (strcmp(made->advice[i].code, code) == 0)
-            return made->advice[i].text;
-    return NULL;
-}
-
 TEST(a_job_file_that_ends_it_too_early_is_told)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -229,6 +258,7 @@ int main(void)
         cmocka_unit_test(the_papers_rules_choose_a_type_and_show_what_the_others_would_be),
         cmocka_unit_test(a_full_link_bounds_the_workers_of_scala_opt),
         cmocka_unit_test(auto_keeps_to_the_wish_and_says_what_it_does_not_know),
+        cmocka_unit_test(machines_that_are_busy_are_named_where_they_would_do_better),
         cmocka_unit_test(what_cannot_be_is_refused_with_the_nearest_that_can),
         cmocka_unit_test(every_advice_has_words),
         cmocka_unit_test(a_job_keeps_to_the_lesser_of_the_wish_and_its_own_limits),

@@ -136,7 +136,7 @@ def test_the_command_says_plainly_what_is_wrong(place, tmp_path):
             (("--budget", "$"), 2, "--budget"),
             (("--budget", "$0.000001/h"), 6, "an hour"),
             (("--budget", "much"), 2, "--budget"),
-            (("--worker-type", "m4.large"), 3, "--worker-type"),
+            (("--worker-type", "m4.large"), 2, "--worker-type"),
             (("--rule", "cheap"), 2, "cost-opt")):
         refused_ = souk("recommend", path, *arguments, code=code)
         assert words in refused_.stderr, refused_.stderr
@@ -144,6 +144,23 @@ def test_the_command_says_plainly_what_is_wrong(place, tmp_path):
     path.write_text(json.dumps({"name": "own", "run": "true"}))
     refused_ = souk("recommend", path, code=2)
     assert "runtime native" in refused_.stderr and "/v1/" not in refused_.stderr, refused_.stderr
+
+
+def test_machines_that_others_have_are_said_to_be_busy(place, tmp_path):
+    market, token, _, _ = place
+    souk = commands(market, token, tmp_path)
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(spec_of(market, token)))
+    spec = spec_of(market, token, num_nodes=2)
+    spec["train"] = {**spec["train"], "target": {"accuracy": 0.5, "min_time": "50s"}}
+    job = market.post("/v1/jobs", spec, token).json["id"]
+    busy = wait_for("both machines to be taken", lambda: (
+        lambda answer: answer if answer.status == 503 else None)(ask(market, token)))
+    refused(busy, 503, "those that would do are busy", "more at most", "a job that is submitted waits")
+    told = souk("recommend", path, code=7)
+    assert "are busy" in told.stderr and "/v1/" not in told.stderr, told.stderr
+    assert market.call("POST", f"/v1/jobs/{job}/cancel", {}, token).status in (200, 202)
+    wait_for("both machines to be free", lambda: ask(market, token).status == 200)
 
 
 def test_the_papers_rules_take_types_that_are_on_offer(place):
@@ -176,7 +193,7 @@ def test_clouds_are_weighed_beside_the_markets_lenders(place):
     assert named["chosen"]["cost_micro_per_hour"] <= 2 * named["micro_per_usd"]
     functions = ask(market, token, kinds=["function"]).json
     assert functions["chosen"]["workers"][0]["type"].startswith("lambda-")
-    refused(ask(market, token, worker_type="m5.lerge", kinds=["ec2"]), 404, 'did you mean "m5.large"?')
+    refused(ask(market, token, worker_type="m5.lerge", kinds=["ec2"]), 400, 'did you mean "m5.large"?')
     refused(ask(market, token, budget_micro=1, budget_usd_micro=1), 400, "credits or in dollars")
 
 
@@ -200,10 +217,10 @@ def test_what_cannot_be_is_refused_with_the_nearest_that_can(place):
     refused(ask(market, token, deadline_s=-1), 400, "deadline_s")
     refused(ask(market, token, extra=1), 400, "extra")
     known = ask(market, token).json["chosen"]["workers"][0]["type"]
-    refused(ask(market, token, worker_type=known + "x"), 404, f'did you mean "{known}"?')
-    refused(ask(market, token, server_type="m4.large"), 404, "server_type", "m4.large")
+    refused(ask(market, token, worker_type=known + "x"), 400, f'did you mean "{known}"?')
+    refused(ask(market, token, server_type="m4.large"), 400, "server_type", "m4.large")
     huge = spec_of(market, token, resources={"cpus": "512"})
-    refused(market.post("/v1/recommendations", {"job": huge}, token), 404, "no machine on offer now suits")
+    refused(market.post("/v1/recommendations", {"job": huge}, token), 503, "no machine on offer now suits")
     own = {"name": "own", "run": "true"}
     refused(market.post("/v1/recommendations", {"job": own}, token), 400, "runtime native")
     assert market.post("/v1/recommendations", {"job": own}).status == 401
