@@ -208,10 +208,14 @@ struct resources machine_offered(const struct machine *machine)
     return most;
 }
 
+int64_t machine_speed_counted_milli(int64_t claimed_milli, bool is_unproven)
+{
+    return is_unproven && claimed_milli > 1000 ? 1000 : claimed_milli;
+}
+
 int64_t machine_speed_milli(const struct machine *machine)
 {
-    const int64_t claimed_milli = machine->probe.speed_weight_milli;
-    return machine->is_unproven && claimed_milli > 1000 ? 1000 : claimed_milli;
+    return machine_speed_counted_milli(machine->probe.speed_weight_milli, machine->is_unproven);
 }
 
 int64_t machine_reliability_milli(const struct machine *machine)

@@ -149,6 +149,8 @@ void machine_free_spare(struct machine *machine);
 /* What its claimed speed counts for in bills, prices and placement: no more than the reference's
  * until it is proven. */
 int64_t machine_speed_milli(const struct machine *machine);
+/* The same of a claim that is kept elsewhere. */
+int64_t machine_speed_counted_milli(int64_t claimed_milli, bool is_unproven);
 
 /* How sure a lease there is to end as it should: of its reputation. */
 int64_t machine_reliability_milli(const struct machine *machine);

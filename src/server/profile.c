@@ -219,7 +219,9 @@ static struct profile_worker worker_of_rows(const struct store_value *lease,
     };
     if (!machine)
         return worker;
-    worker.speed_weight_milli = machine[MACHINES_SPEED_WEIGHT_MILLI].integer;
+    /* By what it was offered at, or nobody knows the run's kinds of machines again. */
+    worker.speed_weight_milli = machine_speed_counted_milli(
+        machine[MACHINES_SPEED_WEIGHT_MILLI].integer, machine[MACHINES_IS_UNPROVEN].integer != 0);
     worker.bandwidth_kbit = machine[MACHINES_BANDWIDTH_KBIT].integer;
     worker.rtt_us = machine[MACHINES_RTT_US].integer;
     copy(worker.cpu_model, sizeof(worker.cpu_model), machine[MACHINES_CPU_MODEL].bytes);
