@@ -51,7 +51,8 @@ static const struct option recommend_options[] = {
              "default. Those of clouds are weighed by their catalogue's prices.",
      .fields = "kinds"},
     {"explain", OPTION_FLAG, offsetof(struct recommend_options, is_explained),
-     .help = "List all clusters of which none is both faster and cheaper."},
+     .help = "List all clusters of which none is both faster and cheaper, and how the chosen one's "
+             "time and cost come about."},
     {"trial", OPTION_FLAG, offsetof(struct recommend_options, has_trial),
      .help = "Run the job for some seconds on one or two cheap machines first, and recommend by "
              "what that shows."},
@@ -176,16 +177,6 @@ static int run_trial(struct cli *cli, struct client *client, const struct recomm
 
 /* ---- The job itself -------------------------------------------------------------------------- */
 
-/* Until a run has reached the target all epochs are counted, which is the most it takes. */
-static bool is_bound(const struct api_recommendation *told)
-{
-    const struct api_advice *advice = told->advice.items;
-    for (size_t i = 0; i < told->advice.count; i++)
-        if (text_is(advice[i].code, "target-unknown"))
-            return true;
-    return false;
-}
-
 static int remember(struct cli *cli, struct client *client, uint64_t job,
                     const struct api_recommendation *told, struct error *error)
 {
@@ -203,7 +194,7 @@ static int remember(struct cli *cli, struct client *client, uint64_t job,
     json_writer_init(&writer, &body);
     json_object_begin(&writer);
     json_field_text(&writer, "rule", told->rule);
-    json_field_bool(&writer, "is_bound", is_bound(told));
+    json_field_bool(&writer, "is_bound", recommend_view_is_bound(told));
     json_key(&writer, "time_ms");
     json_object_begin(&writer);
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)

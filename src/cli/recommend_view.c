@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 #include "cli/output.h"
+#include "cli/recommend_explain.h"
 #include "cli/table.h"
 
 #include <inttypes.h>
@@ -32,7 +33,7 @@ static const char *kinds_of(struct arena *arena, const struct api_cluster *clust
     return words;
 }
 
-static const char *seconds(struct arena *arena, double value)
+const char *recommend_view_seconds(struct arena *arena, double value)
 {
     /* Nobody plans by the millisecond. */
     if (value < 60)
@@ -43,17 +44,30 @@ static const char *seconds(struct arena *arena, double value)
 const char *recommend_view_time(struct arena *arena, const struct api_seconds_range *range)
 {
     if (!(range->low > 0))
-        return arena_format(arena, "at most %s", seconds(arena, range->high));
-    return arena_format(arena, "%s (%s to %s)", seconds(arena, range->expected),
-                        seconds(arena, range->low), seconds(arena, range->high));
+        return arena_format(arena, "%s (at most %s)",
+                            recommend_view_seconds(arena, range->expected),
+                            recommend_view_seconds(arena, range->high));
+    return arena_format(arena, "%s (%s to %s)", recommend_view_seconds(arena, range->expected),
+                        recommend_view_seconds(arena, range->low),
+                        recommend_view_seconds(arena, range->high));
 }
 
 static const char *cost_range(struct arena *arena, const struct api_range *range)
 {
     if (range->low == 0 && range->high > 0)
-        return arena_format(arena, "at most %s", output_credits(arena, range->high));
+        return arena_format(arena, "%s (at most %s)", output_credits(arena, range->expected),
+                            output_credits(arena, range->high));
     return arena_format(arena, "%s (%s to %s)", output_credits(arena, range->expected),
                         output_credits(arena, range->low), output_credits(arena, range->high));
+}
+
+bool recommend_view_is_bound(const struct api_recommendation *recommendation)
+{
+    const struct api_advice *advice = recommendation->advice.items;
+    for (size_t i = 0; i < recommendation->advice.count; i++)
+        if (text_is(advice[i].code, "target-unknown"))
+            return true;
+    return false;
 }
 
 /* The chosen one and, of many, those around it. */
@@ -72,8 +86,8 @@ static void print_considered(const struct cli *cli, const struct api_recommendat
     const struct api_cluster *clusters = recommendation->frontier.items;
     struct table table;
     table_init(&table, arena,
-               (const char *const[]){"", "WORKERS", "/9FROM", "/6POLICY", ">COST/H", "TIME", "COST",
-                                     ">/7WAITS", ">/8LINK", ">/5RISK", NULL});
+               (const char *const[]){"", "~WORKERS", "/9FROM", "/6POLICY", ">/4COST/H", "TIME",
+                                     "COST", ">/7WAITS", ">/8LINK", ">/5RISK", NULL});
     for (size_t i = 0; i < recommendation->frontier.count; i++) {
         const struct api_cluster *cluster = &clusters[i];
         if (!is_shown(recommendation, i, is_explained))
@@ -111,14 +125,23 @@ static double trial_seconds(const struct api_trial *trial)
     return 1e-3 * fmin(fmax(1000 * trial->seconds, TRIAL_MS_MIN), TRIAL_MS_MAX);
 }
 
-static void print_trial(const struct cli *cli, const struct api_trial *trial)
+static int64_t trial_cost_micro(const struct api_trial *trial)
 {
-    if (!trial->is_needed || trial->job.num_nodes == 0)
-        return;
     const double times = trial->seconds > 0 ? trial_seconds(trial) / trial->seconds : 1;
+    return llround(times * (double)trial->cost_micro);
+}
+
+static void print_trial(const struct cli *cli, const struct api_trial *trial,
+                        const struct api_cluster *chosen)
+{
+    const int64_t cost_micro = trial_cost_micro(trial);
+    /* Else the job itself tells as much, and leaves a model. */
+    const bool is_cheap = 2 * cost_micro < chosen->cost_micro.expected;
+    if (!trial->is_needed || trial->job.num_nodes == 0 || !is_cheap)
+        return;
     output_field(cli, "Trial:    ", "--trial runs it for %s, for about %s",
-                 seconds(cli->arena, trial_seconds(trial)),
-                 output_amount(cli, llround(times * (double)trial->cost_micro)));
+                 recommend_view_seconds(cli->arena, trial_seconds(trial)),
+                 output_amount(cli, cost_micro));
 }
 
 const char *recommend_view_limits(struct arena *arena, const struct api_job_market *market)
@@ -167,10 +190,12 @@ void recommend_view_print(const struct cli *cli, const struct api_recommendation
     print_known(cli, recommendation);
     for (size_t i = 0; i < recommendation->advice.count; i++)
         output_field(cli, "Advice:   ", "%s", output_text(arena, advice[i].text));
-    print_trial(cli, &recommendation->trial);
+    print_trial(cli, &recommendation->trial, chosen);
     if (recommendation->catalogue_date.size)
         output_field(cli, "Prices:   ", "of clouds, as of %s",
                      output_text(arena, recommendation->catalogue_date));
+    if (is_explained)
+        recommend_explain_print(cli, chosen, recommend_view_is_bound(recommendation));
 }
 
 /* ---- What is asked for ----------------------------------------------------------------------- */

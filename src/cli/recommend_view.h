@@ -15,7 +15,10 @@ void recommend_view_print(const struct cli *cli, const struct api_recommendation
 const char *recommend_view_workers(struct arena *arena, const struct api_cluster *cluster);
 /* ", market.max_total_cost: 2.000000": those that are set. */
 const char *recommend_view_limits(struct arena *arena, const struct api_job_market *market);
-/* "1m 5s (40s to 2m)"; "at most 2m" where nothing is known of the least. */
+/* Whether all epochs are counted, for no run has reached the target: the most that it takes. */
+bool recommend_view_is_bound(const struct api_recommendation *recommendation);
+const char *recommend_view_seconds(struct arena *arena, double seconds); /* "4.2s", "1m 5s" */
+/* "1m 5s (40s to 2m)"; "1m 5s (at most 2m)" where nothing is known of the least. */
 const char *recommend_view_time(struct arena *arena, const struct api_seconds_range *range);
 
 /* "2/h": per hour; "2": in all; "$2/h" and "$2": dollars, which the market converts. */

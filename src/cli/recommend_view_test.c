@@ -1,4 +1,5 @@
-#include "cli/recommend_view.h"
+/* What is recommended, in words. covers recommend_explain.c */
+#include "cli/recommend_explain.h"
 #include "testing/testing.h"
 
 #include <string.h>
@@ -83,7 +84,45 @@ TEST(clusters_and_ranges_read_well)
     const struct api_seconds_range range = {40.2, 65.4, 121};
     assert_string_equal(recommend_view_time(arena, &range), "1m 5s (40s to 2m 1s)");
     const struct api_seconds_range bound = {0, 65.4, 121};
-    assert_string_equal(recommend_view_time(arena, &bound), "at most 2m 1s");
+    assert_string_equal(recommend_view_time(arena, &bound), "1m 5s (at most 2m 1s)");
+}
+
+TEST(an_explanation_has_figures_that_add_up)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct api_cluster_workers workers[] = {
+        {.type = TEXT("1c@1.0"), .count = 1, .step_s = 0.002, .push_s = 0.01, .runs = 1},
+        {.type = TEXT("4c@0.9"), .count = 1, .step_s = 1.5, .push_s = 0.01}};
+    struct api_cluster cluster = {.workers = {workers, 1},
+                                  .figures = {.samples = 32000,
+                                              .batch = 16,
+                                              .steps_per_push = 1,
+                                              .compute_steps_per_s = 500,
+                                              .steps_per_s = 400,
+                                              .loss_factor = 1,
+                                              .correction = 1,
+                                              .start_s = 3,
+                                              .work_s = 5}};
+    assert_string_equal(
+        recommend_explain_step(arena, &workers[0]),
+        "1c@1.0: 2 ms, as 1 run of this model showed there; a push and its answer 10 ms");
+    assert_string_equal(recommend_explain_step(arena, &workers[1]),
+                        "4c@0.9: 1.5 s, reckoned from its speed, for no run of this model was "
+                        "there; a push and its answer 10 ms");
+    assert_string_equal(recommend_explain_speed(arena, &cluster),
+                        "1 worker computes 500 steps a second; beside a push every 1 step and "
+                        "waiting 400 are left, 80 %");
+    assert_string_equal(recommend_explain_work(arena, &cluster.figures),
+                        "2000 steps at 400 a second are 5.0s");
+    cluster.figures.correction = 1.2;
+    cluster.figures.work_s = 6;
+    assert_string_equal(
+        recommend_explain_work(arena, &cluster.figures),
+        "2000 steps at 400 a second are 5.0s, x 1.20 by what past predictions were off: 6.0s");
+    cluster.figures.least_s = cluster.figures.work_s = 8;
+    assert_string_equal(recommend_explain_work(arena, &cluster.figures),
+                        "2000 steps at 400 a second are 5.0s, x 1.20 by what past predictions were "
+                        "off; it trains for 8.0s all the same (min_time)");
 }
 
 int main(void)
@@ -93,6 +132,7 @@ int main(void)
         cmocka_unit_test(the_fields_of_a_recommendation_make_the_job_so),
         cmocka_unit_test(a_trial_is_short_and_stops_whatever_it_has_reached),
         cmocka_unit_test(clusters_and_ranges_read_well),
+        cmocka_unit_test(an_explanation_has_figures_that_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

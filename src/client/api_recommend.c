@@ -23,6 +23,9 @@ static const struct json_field workers_fields[] = {
     FIELD("kind", JSON_TEXT, api_cluster_workers, kind),
     FIELD("count", JSON_U64, api_cluster_workers, count),
     FIELD("price_micro_per_hour", JSON_I64, api_cluster_workers, price_micro_per_hour),
+    FIELD("step_s", JSON_DOUBLE, api_cluster_workers, step_s),
+    FIELD("push_s", JSON_DOUBLE, api_cluster_workers, push_s),
+    FIELD("runs", JSON_U64, api_cluster_workers, runs),
 };
 static const struct json_schema workers_schema =
     JSON_SCHEMA_LENIENT("workers", workers_fields, struct api_cluster_workers);
@@ -64,6 +67,21 @@ static const struct json_field server_fields[] = {
 static const struct json_schema server_schema =
     JSON_SCHEMA_LENIENT("server", server_fields, struct api_cluster_server);
 
+static const struct json_field figures_fields[] = {
+    FIELD("samples", JSON_DOUBLE, api_cluster_figures, samples),
+    FIELD("batch", JSON_U64, api_cluster_figures, batch),
+    FIELD("steps_per_push", JSON_DOUBLE, api_cluster_figures, steps_per_push),
+    FIELD("compute_steps_per_s", JSON_DOUBLE, api_cluster_figures, compute_steps_per_s),
+    FIELD("steps_per_s", JSON_DOUBLE, api_cluster_figures, steps_per_s),
+    FIELD("loss_factor", JSON_DOUBLE, api_cluster_figures, loss_factor),
+    FIELD("correction", JSON_DOUBLE, api_cluster_figures, correction),
+    FIELD("least_s", JSON_DOUBLE, api_cluster_figures, least_s),
+    FIELD("start_s", JSON_DOUBLE, api_cluster_figures, start_s),
+    FIELD("work_s", JSON_DOUBLE, api_cluster_figures, work_s),
+};
+static const struct json_schema figures_schema =
+    JSON_SCHEMA_LENIENT("figures", figures_fields, struct api_cluster_figures);
+
 static const struct json_field cluster_fields[] = {
     LIST("workers", api_cluster, workers, &workers_schema),
     PART("server", api_cluster, server, &server_schema),
@@ -74,6 +92,7 @@ static const struct json_field cluster_fields[] = {
     FIELD("risk_milli", JSON_I64, api_cluster, risk_milli),
     FIELD("wait_milli", JSON_I64, api_cluster, wait_milli),
     FIELD("link_milli", JSON_I64, api_cluster, link_milli),
+    PART("figures", api_cluster, figures, &figures_schema),
     LONG_TEXT("why", api_cluster, why),
     PART("job", api_cluster, job, &job_schema),
 };

@@ -13,6 +13,8 @@ struct api_cluster_workers {
     struct text type, kind;
     uint64_t count;
     int64_t price_micro_per_hour;
+    double step_s, push_s; /* of one */
+    uint64_t runs;         /* of this model that showed the former on this type */
 };
 
 /* Fields to set in the job; num_nodes 0: there are none, it cannot have these machines by itself.
@@ -39,6 +41,16 @@ struct api_cluster_server {
     int64_t price_micro_per_hour;
 };
 
+/* start_s + work_s is the time that is expected; docs/recommend.md has the rest. */
+struct api_cluster_figures {
+    double samples;
+    uint64_t batch;
+    double steps_per_push;
+    double compute_steps_per_s, steps_per_s;
+    double loss_factor, correction;
+    double least_s, start_s, work_s;
+};
+
 struct api_cluster {
     struct json_array workers; /* struct api_cluster_workers */
     struct api_cluster_server server;
@@ -47,6 +59,7 @@ struct api_cluster {
     struct api_seconds_range time_s;
     struct api_range cost_micro;
     int64_t risk_milli, wait_milli, link_milli;
+    struct api_cluster_figures figures;
     struct text why;
     struct api_job_fields job;
 };

@@ -49,6 +49,25 @@ enum likeness signature_likeness(const struct signature *left, const struct sign
     return is_shape && apart <= shape_tolerance * most ? LIKENESS_SHAPE : LIKENESS_STRANGER;
 }
 
+static bool is_on(const struct observation *observation, const char *kind)
+{
+    for (uint32_t i = 0; i < observation->kind_count; i++)
+        if (strcmp(observation->kinds[i].name, kind) == 0 &&
+            observed_is_sane(observation->kinds[i].step_s))
+            return true;
+    return false;
+}
+
+uint32_t observations_on(const struct observation *observations, size_t count,
+                         const struct signature *signature, const char *kind)
+{
+    uint32_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        found += signature_likeness(&observations[i].signature, signature) <= LIKENESS_MODEL &&
+                 is_on(&observations[i], kind);
+    return found;
+}
+
 double observation_samples_at(const struct observation *observation, double loss)
 {
     for (uint32_t i = 0; i < observation->point_count; i++) {

@@ -92,5 +92,9 @@ struct observation {
 /* Whether a figure of an observation can be one: what lenders tell is not believed blindly. */
 bool observed_is_sane(double value);
 
+/* How many of them ran this model on machines of that name, and told of their steps. */
+uint32_t observations_on(const struct observation *observations, size_t count,
+                         const struct signature *signature, const char *kind);
+
 /* Samples at which the curve first falls to `loss`, between its points; 0: it never does. */
 double observation_samples_at(const struct observation *observation, double loss);

@@ -2,6 +2,7 @@
 #include "testing/testing.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct signature job = {.model = "lenet5",
@@ -64,6 +65,22 @@ static void every_likeness_has_a_name(void **state)
         assert_non_null(likeness_name((enum likeness)i));
 }
 
+TEST(runs_of_a_model_are_counted_by_the_machines_they_were_on)
+{
+    struct observation seen[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        seen[i].signature = job;
+        seen[i].kind_count = 1;
+        seen[i].kinds[0].step_s = 0.1;
+        snprintf(seen[i].kinds[0].name, sizeof(seen[i].kinds[0].name), "1c@1.0");
+    }
+    assert_int_equal(observations_on(seen, 3, &job, "1c@1.0"), 3);
+    assert_int_equal(observations_on(seen, 3, &job, "2c@1.0"), 0);
+    seen[0].kinds[0].step_s = 0; /* it told nothing of its steps */
+    snprintf(seen[1].signature.model, sizeof(seen[1].signature.model), "another");
+    assert_int_equal(observations_on(seen, 3, &job, "1c@1.0"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -71,6 +88,7 @@ int main(void)
         cmocka_unit_test(other_data_and_other_layers_are_farther),
         cmocka_unit_test(the_curve_is_read_between_its_points),
         cmocka_unit_test(every_likeness_has_a_name),
+        cmocka_unit_test(runs_of_a_model_are_counted_by_the_machines_they_were_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,8 @@ struct outlook outlook_of(const struct fit *fit, const struct rated *rated, uint
     outlook.samples = fit->samples_expected[outlook.workers];
     const double steps = outlook.samples / fit->job.signature.batch;
     outlook.flow = flow_of(fit, kinds, count, link, steps);
-    outlook.work_s = fit->bias_factor * steps / outlook.flow.steps_per_s * (1 + away / workers);
+    outlook.loss_factor = 1 + away / workers;
+    outlook.work_s = fit->bias_factor * steps / outlook.flow.steps_per_s * outlook.loss_factor;
     outlook.work_s = fmax(outlook.work_s, fit->job.least_s);
     outlook.cost_micro = price * (outlook.start_s + outlook.work_s) / 3600;
     return outlook;
@@ -123,14 +124,22 @@ static double deviation_of(const struct fit *fit, const struct rated *rated, uin
            sqrt(work * work * variance + start * start * start_deviation * start_deviation);
 }
 
+struct worker_pace predict_pace(const struct fit *fit, const struct candidate *candidate)
+{
+    const struct flow_kind kind = rate_candidate(fit, candidate).kind;
+    return (struct worker_pace){kind.step_s, kind.rtt_s + kind.up_s + kind.down_s};
+}
+
 void predict(const struct fit *fit, const struct cluster_plan *plan,
              const struct server_place *server, struct prediction *out_prediction)
 {
     struct rated rated[CLUSTER_KINDS_MAX];
+    double compute_steps_per_s = 0;
     ASSERT(plan->part_count > 0 && plan->part_count <= CLUSTER_KINDS_MAX);
     for (uint32_t i = 0; i < plan->part_count; i++) {
         rated[i] = rate_candidate(fit, plan->parts[i].candidate);
         rated[i].kind.count = plan->parts[i].count;
+        compute_steps_per_s += rated[i].kind.count / rated[i].kind.step_s;
     }
     const struct flow_server link = rate_server(fit, server);
     const struct outlook outlook = outlook_of(fit, rated, plan->part_count, &link, server);
@@ -145,7 +154,11 @@ void predict(const struct fit *fit, const struct cluster_plan *plan,
         .cost_micro = {outlook.cost_micro * low_s / seconds, outlook.cost_micro,
                        outlook.cost_micro * factor},
         .deviation = deviation,
+        .start_s = outlook.start_s,
+        .work_s = outlook.work_s,
         .steps_per_s = outlook.flow.steps_per_s,
+        .compute_steps_per_s = compute_steps_per_s,
+        .loss_factor = outlook.loss_factor,
         .samples = outlook.samples,
         .wait_share = outlook.flow.wait_share,
         .link_share = outlook.flow.link_share,

@@ -20,6 +20,7 @@ struct flow_server rate_server(const struct fit *fit, const struct server_place 
 struct outlook {
     struct flow flow;
     double start_s, work_s;
+    double loss_factor;
     double cost_micro;
     double losses_per_s; /* of all workers */
     double samples;

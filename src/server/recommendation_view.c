@@ -97,8 +97,21 @@ static bool is_market_only(const struct cluster_plan *plan)
     return true;
 }
 
-static void write_workers(struct json_writer *writer, const struct cluster_plan *plan)
+static void write_pace(struct json_writer *writer, const struct recommendation_request *request,
+                       const struct fit *fit, const struct candidate *candidate)
 {
+    const struct worker_pace pace = predict_pace(fit, candidate);
+    json_field_double(writer, "step_s", pace.step_s);
+    json_field_double(writer, "push_s", pace.push_s);
+    json_field_u64(writer, "runs",
+                   observations_on(request->observations, request->observation_count,
+                                   &request->job.signature, candidate->name));
+}
+
+static void write_workers(struct json_writer *writer, const struct recommendation_request *request,
+                          const struct choice *choice)
+{
+    const struct cluster_plan *plan = &choice->plan;
     json_key(writer, "workers");
     json_array_begin(writer);
     for (uint32_t i = 0; i < plan->part_count; i++) {
@@ -111,6 +124,7 @@ static void write_workers(struct json_writer *writer, const struct cluster_plan 
         json_field_u64(writer, "cores_milli", candidate->cores_milli);
         json_field_u64(writer, "speed_weight_milli", candidate->speed_weight);
         json_field_u64(writer, "gpus", candidate->gpu_count);
+        write_pace(writer, request, choice->fit, candidate);
         json_object_end(writer);
     }
     json_array_end(writer);
@@ -123,6 +137,27 @@ static void write_server(struct json_writer *writer, const struct server_place *
     json_field_string(writer, "type", server->name);
     json_field_i64(writer, "price_micro_per_hour", server->price_micro_per_hour);
     json_field_i64(writer, "bandwidth_kbit", llround(server->bytes_per_s / 125));
+    json_object_end(writer);
+}
+
+/* What time and cost are made of: start_s + work_s is the time that is expected, and work_s is
+ * samples / batch / steps_per_s * loss_factor * correction, or least_s where that is more. */
+static void write_figures(struct json_writer *writer, const struct choice *choice)
+{
+    const struct prediction *told = &choice->prediction;
+    const struct fit *fit = choice->fit;
+    json_key(writer, "figures");
+    json_object_begin(writer);
+    json_field_double(writer, "samples", told->samples);
+    json_field_u64(writer, "batch", fit->job.signature.batch);
+    json_field_double(writer, "steps_per_push", fit->steps_per_push);
+    json_field_double(writer, "compute_steps_per_s", told->compute_steps_per_s);
+    json_field_double(writer, "steps_per_s", told->steps_per_s);
+    json_field_double(writer, "loss_factor", told->loss_factor);
+    json_field_double(writer, "correction", fit->bias_factor);
+    json_field_double(writer, "least_s", fit->job.least_s);
+    json_field_double(writer, "start_s", told->start_s);
+    json_field_double(writer, "work_s", told->work_s);
     json_object_end(writer);
 }
 
@@ -139,7 +174,7 @@ static void write_cluster(struct json_writer *writer, const struct recommendatio
     const struct prediction *told = &choice->prediction;
     const struct recommendation_limits limits = recommendation_limits_of(view->request, choice);
     json_object_begin(writer);
-    write_workers(writer, &choice->plan);
+    write_workers(writer, view->request, choice);
     write_server(writer, &view->request->server);
     json_field_string(writer, "policy", policy_of(view, choice));
     json_field_i64(writer, "cost_micro_per_hour", choice->price_micro_per_hour);
@@ -148,6 +183,7 @@ static void write_cluster(struct json_writer *writer, const struct recommendatio
     json_field_i64(writer, "risk_milli", llround(1000 * told->risk));
     json_field_i64(writer, "wait_milli", llround(1000 * told->wait_share));
     json_field_i64(writer, "link_milli", llround(1000 * told->link_share));
+    write_figures(writer, choice);
     json_field_string(writer, "why", why);
     json_key(writer, "job");
     if (is_market_only(&choice->plan))

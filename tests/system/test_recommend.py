@@ -48,12 +48,27 @@ def check_fields(value, name):
     assert set(value) == set(SCHEMAS[name]["properties"]), name
 
 
+def check_figures(cluster):
+    """What a cluster's time and cost are made of adds up."""
+    figures = cluster["figures"]
+    check_fields(figures, "RecommendedFigures")
+    expected, hourly = cluster["time_s"]["expected"], cluster["cost_micro_per_hour"]
+    assert abs(figures["start_s"] + figures["work_s"] - expected) <= 1e-6 * expected
+    work = figures["samples"] / figures["batch"] / figures["steps_per_s"] * figures["loss_factor"] * figures["correction"]
+    assert abs(max(work, figures["least_s"]) - figures["work_s"]) <= 1e-6 * figures["work_s"]
+    parts = sum(part["count"] * part["price_micro_per_hour"] for part in cluster["workers"])
+    assert parts + cluster["server"]["price_micro_per_hour"] == hourly
+    assert abs(hourly * expected / 3600 - cluster["cost_micro"]["expected"]) <= 1
+    assert 0 < figures["steps_per_s"] <= figures["compute_steps_per_s"] * (1 + 1e-9)
+
+
 def check_answer(answer):
     check_fields(answer, "Recommendation")
     for cluster in [answer["chosen"], *answer["frontier"]]:
         check_fields(cluster, "RecommendedCluster")
         for workers in cluster["workers"]:
             check_fields(workers, "RecommendedWorkers")
+        check_figures(cluster)
         time, cost = cluster["time_s"], cluster["cost_micro"]
         is_bound = "target-unknown" in {advice["code"] for advice in answer["advice"]}
         assert (time["low"] == 0) == is_bound and time["low"] <= time["expected"] <= time["high"]
@@ -99,6 +114,8 @@ def test_a_run_makes_the_next_recommendation_surer(place):
     # What was foretold was the most it may take: nobody learns from how far that was off.
     assert after["observations"] == 1 and after["error"] == {"count": 0, "typical": None}
     assert "target-unknown" not in {advice["code"] for advice in after["advice"]}
+    assert [part["runs"] for part in before["chosen"]["workers"]] == [0] * len(before["chosen"]["workers"])
+    assert [part["runs"] for part in after["chosen"]["workers"]] == [1] * len(after["chosen"]["workers"])
     assert before["chosen"]["time_s"]["low"] == 0 < after["chosen"]["time_s"]["low"]
     assert after["chosen"]["time_s"]["high"] < before["chosen"]["time_s"]["high"]
     profile = market.get(f"/v1/jobs/{done['id']}/profile", token).json

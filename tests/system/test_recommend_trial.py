@@ -38,6 +38,9 @@ def test_the_command_tries_recommends_submits_and_remembers(place, tmp_path):
     job = market.get("/v1/jobs", token).json["items"][0]["id"]
     shown = souk("job", "show", job, "--profile").stdout
     assert "Foretold:" in shown and "by auto" in shown and "It was:" in shown, shown
+    explained = souk("recommend", path, "--explain").stdout
+    for words in ("Step:", "of this model showed there", "Speed:", "Samples:", "Work:", "In all:", "the server's + the workers'"):
+        assert words in explained, explained
     last = json.loads(souk("recommend", path, "--json", "--explain").stdout)
     assert last["observations"] == 2 and last["error"]["count"] == 1
     assert "1 prediction of such jobs" in souk("recommend", path).stdout
