@@ -73,7 +73,7 @@ const char *paper_rule_name(enum paper_rule rule)
 {
     static const char *const names[PAPER_RULE_COUNT] = {
         [PAPER_COST] = "cost-opt", [PAPER_TIME] = "time-opt",           [PAPER_SCALA] = "scala-opt",
-        [PAPER_AUTO] = "auto",     [PAPER_AUTO_POLICY] = "auto-policy",
+        [PAPER_AUTO] = "auto",     [PAPER_AUTO_POLICY] = "auto-policy", [PAPER_BEST] = "best",
     };
     ASSERT(rule < PAPER_RULE_COUNT);
     return names[rule];
@@ -223,8 +223,44 @@ static int follow_both(struct paper *paper, struct paper_case *about, struct err
                : 0;
 }
 
-static int run_case(struct world *world, const struct setting *setting, struct paper_case *about,
-                    struct error *error)
+/* The next of all clusters of the set, counted as by an odometer; false after the last. */
+static bool next_cluster(const struct paper *paper, uint32_t *counts)
+{
+    uint32_t workers = 0;
+    for (uint32_t i = 0; i < paper->offer_count; i++)
+        workers += counts[paper->offer_types[i]];
+    for (uint32_t i = 0; i < paper->offer_count; i++) {
+        uint32_t *count = &counts[paper->offer_types[i]];
+        if (workers < WORKERS_MAX) {
+            (*count)++;
+            return true;
+        }
+        workers -= *count;
+        *count = 0;
+    }
+    return false;
+}
+
+/* The least that any cluster costs within the time that auto has, by what it takes and not by what
+ * is foretold: nobody can choose better. */
+static int find_best(struct paper *paper, double deadline_s, struct paper_choice *best,
+                     struct error *error)
+{
+    uint32_t counts[WORLD_KINDS] = {0};
+    best->cost_micro = HUGE_VAL;
+    while (next_cluster(paper, counts)) {
+        struct paper_choice choice = {0};
+        if (train(paper, counts, paper->job.policy, &choice, error) < 0)
+            return -1;
+        if (choice.seconds <= deadline_s && choice.cost_micro < best->cost_micro)
+            *best = choice;
+    }
+    ASSERT(isfinite(best->cost_micro)); /* Scala-Opt's own is in time */
+    return 0;
+}
+
+static int run_case(struct world *world, const struct setting *setting, bool has_best,
+                    struct paper_case *about, struct error *error)
 {
     struct paper *paper = memory_zeroed(1, sizeof(*paper));
     int result = 0;
@@ -245,6 +281,9 @@ static int run_case(struct world *world, const struct setting *setting, struct p
         result = follow_rule(paper, (enum paper_rule)rule, &about->choices[rule], error);
     if (result == 0)
         result = follow_both(paper, about, error);
+    if (result == 0 && has_best)
+        result = find_best(paper, auto_later * about->choices[PAPER_SCALA].seconds,
+                           &about->choices[PAPER_BEST], error);
     free(paper);
     return result;
 }
@@ -262,21 +301,36 @@ static void count_auto(const struct paper_case *about, struct paper_result *resu
     result->policy_cost += policy * share;
 }
 
-int recommend_paper(uint64_t seed, uint32_t case_count, struct paper_result *out_result,
+static void count_best(const struct paper_case *about, struct paper_result *result)
+{
+    const double best = about->choices[PAPER_BEST].cost_micro;
+    const double over = best / about->choices[PAPER_SCALA].cost_micro;
+    const double share = 1.0 / result->case_count;
+    result->best_cheaper += over < 1 - same_cost ? share : 0;
+    result->best_cost += over * share;
+    result->auto_over_best =
+        fmax(result->auto_over_best, about->choices[PAPER_AUTO].cost_micro / best);
+}
+
+int recommend_paper(const struct paper_options *options, struct paper_result *out_result,
                     struct error *error)
 {
-    ASSERT(case_count > 0 && case_count <= PAPER_CASES);
+    ASSERT(options->case_count > 0 && options->case_count <= PAPER_CASES);
     AUTO(world) struct world *world = NULL;
-    struct paper_result result = {.case_count = case_count};
-    if (world_of_paper(seed, &world, error) < 0)
+    struct paper_result result = {.case_count = options->case_count};
+    if (!options->has_best)
+        result.best_cheaper = result.best_cost = result.auto_over_best = NAN;
+    if (world_of_paper(options->seed, &world, error) < 0)
         return -1;
-    for (uint32_t i = 0; i < case_count; i++) {
+    for (uint32_t i = 0; i < result.case_count; i++) {
         struct paper_case *about = &result.cases[i];
-        if (run_case(world, &settings[i], about, error) < 0)
+        if (run_case(world, &settings[i], options->has_best, about, error) < 0)
             return error_wrap(error, "%s, batch %u", settings[i].set, settings[i].batch);
         const struct paper_choice *scala = &about->choices[PAPER_SCALA];
         const struct paper_choice *time = &about->choices[PAPER_TIME];
         count_auto(about, &result);
+        if (options->has_best)
+            count_best(about, &result);
         if (about->is_cpu && scala->seconds <= later_most * time->seconds)
             result.saved_most = fmax(result.saved_most, 1 - scala->cost_micro / time->cost_micro);
     }

@@ -5,7 +5,8 @@
  *
  * A worker's use of bandwidth is measured in a short run of one worker, as the paper does; auto
  * sees the same runs' profiles. Auto asks for the cheapest that is at most a quarter later than
- * Scala-Opt. Prices are the paper's, in microcredits for a dollar's million.
+ * Scala-Opt; `best` is the cheapest that is, of all clusters, each trained. Prices are the paper's,
+ * in microcredits for a dollar's million.
  */
 #pragma once
 
@@ -20,6 +21,7 @@ enum paper_rule {
     PAPER_SCALA,
     PAPER_AUTO,        /* under the same policy, tap */
     PAPER_AUTO_POLICY, /* may take adsp as well */
+    PAPER_BEST,        /* by trying every cluster, under tap; only where that was asked for */
     PAPER_RULE_COUNT,
 };
 const char *paper_rule_name(enum paper_rule rule);
@@ -51,8 +53,16 @@ struct paper_result {
     double auto_cost;      /* mean over Scala-Opt's */
     double policy_cheaper; /* the first with a policy of auto's choice */
     double policy_cost;
+    double
+        best_cheaper; /* the first of the best there is; NAN where it was not looked for; so all */
+    double best_cost;
+    double auto_over_best; /* the most of a case: auto's cost over the best's */
 };
 
-/* The first so many cases, at most PAPER_CASES. */
-MUST_CHECK int recommend_paper(uint64_t seed, uint32_t case_count, struct paper_result *out_result,
+struct paper_options {
+    uint64_t seed;
+    uint32_t case_count; /* the first so many, at most PAPER_CASES */
+    bool has_best;       /* a hundred runs and more for each case */
+};
+MUST_CHECK int recommend_paper(const struct paper_options *options, struct paper_result *out_result,
                                struct error *error);
