@@ -6,6 +6,8 @@
 
 static const double paced_overlap =
     0.25; /* a commit over a mean step: from here on pace overlaps */
+static const double sharpness_least = 4, regular = 0.8, regular_most = 0.02;
+static const double far_from_corner = 8;  /* in logarithms: what is left out is e^-8 */
 static const uint32_t bounded_rounds = 3; /* enough to settle how long a run takes */
 
 static uint32_t whole(double count)
@@ -61,11 +63,23 @@ static double cycle_s(const struct fit *fit, const struct flow_kind *kind,
            larger(kind->down_s, server->down_s);
 }
 
-/* Of what is wanted of a link, what it carries: nearly all while there is room, then its all. */
-static double carried(double wanted)
+struct carried {
+    double share;   /* of what is wanted of a link */
+    double elastic; /* how much of a slower worker is felt: 1 with room, 0 when the link is full */
+};
+
+/* Nearly all that is wanted while there is room, then all that the link carries. The corner is as
+ * sharp as pushes are regular: `deviation` is that of a worker's time from push to push, as a share
+ * of it. The exponent is that of workers who take turns at a server of constant service, two to
+ * sixteen of them, by simulation. */
+static struct carried carried(double wanted, double deviation)
 {
-    const double fourth = wanted * wanted * wanted * wanted;
-    return 1 / sqrt(sqrt(sqrt(1 + fourth * fourth)));
+    const double sharpness = sharpness_least + regular / larger(deviation, regular_most);
+    const double far = sharpness * log(wanted);
+    if (fabs(far) > far_from_corner)
+        return far < 0 ? (struct carried){1, 1} : (struct carried){1 / wanted, 0};
+    const double elastic = 1 / (1 + exp(far));
+    return (struct carried){pow(elastic, 1 / sharpness), elastic};
 }
 
 /* Pushes per second of one worker, when none may be `slack` steps ahead of the slowest. */
@@ -102,13 +116,13 @@ static struct flow flow_free(const struct fit *fit, const struct flow_kind *kind
         }
         seconds = steps / (rate * fit->steps_per_push);
     }
-    const double share = carried(rate * service_s);
+    const double deviation = fit->step_deviation / sqrt(fit->steps_per_push) * computing / workers;
+    const struct carried link = carried(rate * service_s, deviation);
     flow.waits = is_bounded;
-    flow.steps_per_s = rate * share * fit->steps_per_push;
-    flow.link_share = rate * share * service_s;
-    flow.wait_share = larger(0, 1 - computing * share / workers);
-    const double fourth = share * share * share * share;
-    flow.compute_share = fourth * fourth * computing / workers;
+    flow.steps_per_s = rate * link.share * fit->steps_per_push;
+    flow.link_share = rate * link.share * service_s;
+    flow.wait_share = larger(0, 1 - computing * link.share / workers);
+    flow.compute_share = link.elastic * computing / workers;
     return flow;
 }
 
@@ -130,7 +144,8 @@ static struct flow flow_overlap(const struct fit *fit, const struct flow_kind *k
     return (struct flow){
         .steps_per_s = speed * share,
         .wait_share = 1 - share,
-        .link_share = carried(crowd_s * speed / workers) * crowd_s * speed / workers,
+        .link_share = carried(crowd_s * speed / workers, fit->step_deviation).share * crowd_s *
+                      speed / workers,
         .compute_share = share,
     };
 }

@@ -103,7 +103,8 @@ static void advise_functions(const struct frontier_request *request, struct fron
         }
     }
     const double cost = chosen->prediction.cost_micro.expected;
-    if (isfinite(least) && cost > 0 && least > function_dear * cost)
+    const bool has_functions = chosen->plan.parts[0].candidate->source == CANDIDATE_FUNCTION;
+    if (isfinite(least) && !has_functions && cost > 0 && least > function_dear * cost)
         say(frontier, ADVICE_FUNCTION_DEAR, least / cost);
     if (slowest > function_slow)
         say(frontier, ADVICE_FUNCTION_SLOW, slowest);

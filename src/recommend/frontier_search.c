@@ -127,7 +127,7 @@ static void mixture_take(struct search *search, const struct fit *fit, const str
 
 static void search_pair(struct search *search, const struct fit *fit, uint32_t left, uint32_t right)
 {
-    static const uint32_t counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
+    static const uint32_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128};
     enum { COUNTS = sizeof(counts) / sizeof(*counts) };
     struct rated parts[2] = {search->rated[left], search->rated[right]};
     const uint32_t most[2] = {count_most(search, parts[0].candidate),

@@ -247,6 +247,44 @@ static void a_link_is_called_full_only_where_more_workers_bring_nothing(void **s
     assert_true(said > 0);
 }
 
+static bool is_matched(const struct frontier *frontier, const struct prediction *told)
+{
+    const double bucket = 1.012; /* what differs by less in time counts as equally fast */
+    for (size_t i = 0; i < frontier->choice_count; i++) {
+        const struct prediction *other = &frontier->choices[i].prediction;
+        if (other->seconds.expected <= bucket * told->seconds.expected &&
+            other->cost_micro.expected <= (1 + 1e-9) * told->cost_micro.expected)
+            return true;
+    }
+    return false;
+}
+
+static void of_few_workers_every_mixture_is_weighed(void **state)
+{
+    (void)state;
+    enum { FEW = 8 };
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct fixture fixture;
+        struct frontier frontier;
+        struct error error;
+        fixture_open(&fixture, "tap", seed);
+        fixture.candidates[0].count_max = 0;
+        fixture.request.candidate_count = 2;
+        fixture.request.wish.worker_max = FEW;
+        ASSERT_OK(frontier_find(fixture.arena, &fixture.request, &frontier, &error));
+        for (uint32_t left = 1; left < FEW; left++)
+            for (uint32_t right = 1; left + right <= FEW; right++) {
+                const struct cluster_plan plan = {
+                    .parts = {{&fixture.candidates[0], left}, {&fixture.candidates[1], right}},
+                    .part_count = 2};
+                struct prediction told;
+                predict(fixture.fit, &plan, &fixture.request.server, &told);
+                assert_true(is_matched(&frontier, &told));
+            }
+        fixture_close(&fixture);
+    }
+}
+
 static void functions_spot_and_trials_are_spoken_of(void **state)
 {
     (void)state;
@@ -270,6 +308,10 @@ static void functions_spot_and_trials_are_spoken_of(void **state)
     assert_non_null(advice_find(&frontier, ADVICE_FUNCTION_SLOW));
     assert_non_null(advice_find(&frontier, ADVICE_SPOT_RISK));
     assert_null(advice_find(&frontier, ADVICE_TRIAL_FIRST));
+    fixture.request.candidate_count = 1; /* of functions alone none is dearer than functions */
+    ASSERT_OK(frontier_find(fixture.arena, &fixture.request, &frontier, &error));
+    assert_null(advice_find(&frontier, ADVICE_FUNCTION_DEAR));
+    fixture.request.candidate_count = KINDS;
     const struct recommend_job job = fixture.fit->job;
     fit_observations(&job, NULL, 0, NULL, fixture.fit);
     ASSERT_OK(frontier_find(fixture.arena, &fixture.request, &frontier, &error));
@@ -332,6 +374,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_had_is_said_with_the_nearest_that_can),
         cmocka_unit_test(one_machine_is_best_behind_a_narrow_link),
         cmocka_unit_test(a_link_is_called_full_only_where_more_workers_bring_nothing),
+        cmocka_unit_test(of_few_workers_every_mixture_is_weighed),
         cmocka_unit_test(functions_spot_and_trials_are_spoken_of),
         cmocka_unit_test(the_safest_is_no_spot_machine),
         cmocka_unit_test(a_trial_costs_a_small_share),

@@ -99,16 +99,14 @@ static void scala_opt_saves_what_the_paper_says(void **state)
     (void)state;
     struct error error;
     struct paper_result result;
-    const struct paper_options options = {.seed = 1, .case_count = 1, .has_best = true};
+    const struct paper_options options = {.seed = 1, .case_count = 1};
     ASSERT_OK(recommend_paper(&options, &result, &error));
     const struct paper_choice *choices = result.cases[0].choices;
     assert_string_equal(choices[PAPER_TIME].cluster, "6 m4.xlarge");
     assert_string_equal(choices[PAPER_SCALA].cluster, "2 c4.xlarge");
     assert_true(result.saved_most > 0.6);
     assert_true(choices[PAPER_AUTO].cost_micro <= 1.01 * choices[PAPER_SCALA].cost_micro);
-    assert_true(choices[PAPER_BEST].cost_micro <= choices[PAPER_AUTO].cost_micro);
-    assert_true(choices[PAPER_BEST].seconds <= 1.25 * choices[PAPER_SCALA].seconds);
-    assert_true(result.auto_over_best >= 1 && result.best_cost <= 1);
+    assert_true(isnan(result.best_cost) && choices[PAPER_BEST].cluster[0] == '\0');
 }
 
 static void the_search_weighs_every_type(void **state)
