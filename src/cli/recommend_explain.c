@@ -96,6 +96,11 @@ void recommend_explain_print(const struct cli *cli, const struct api_cluster *cl
     const struct api_cluster_figures *figures = &cluster->figures;
     const struct api_cluster_workers *workers = cluster->workers.items;
     const double expected_s = figures->start_s + figures->work_s;
+    if (!(expected_s > 0)) {
+        output_problem(cli,
+                       "this market is of an older version: it does not say how that comes about");
+        return;
+    }
     printf("\nHow the chosen one's time and cost come about, as expected:\n");
     for (size_t i = 0; i < cluster->workers.count; i++)
         output_field(cli, "Step:     ", "%s", recommend_explain_step(arena, &workers[i]));
@@ -105,7 +110,7 @@ void recommend_explain_print(const struct cli *cli, const struct api_cluster *cl
                  is_bound ? "of all epochs, for nothing is known of the target" : "until the end",
                  figures->batch, count(arena, steps_of(figures)));
     output_field(cli, "Work:     ", "%s", recommend_explain_work(arena, figures));
-    output_field(cli, "In all:   ", "%s until the machines step + %s of work = %s",
+    output_field(cli, "In all:   ", "%s to start and to end + %s of work = %s",
                  recommend_view_seconds(arena, figures->start_s),
                  recommend_view_seconds(arena, figures->work_s),
                  recommend_view_seconds(arena, expected_s));

@@ -81,7 +81,7 @@ struct observation {
     double server_bytes_per_s;   /* of the parameter server's link, each way */
     double bytes_up, bytes_down; /* per push */
     uint64_t pushes, samples;    /* of all workers */
-    double start_s;              /* from the leases to the first step */
+    double start_s;              /* of the leases that is not in the next; 0: not known */
     double seconds;              /* from the first step to the end */
     uint32_t losses;             /* of workers, before the end */
     double replace_s;            /* mean time until another took its place */

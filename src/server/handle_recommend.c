@@ -330,18 +330,21 @@ static int read_catalogue(struct making *making, struct candidate **out_candidat
 }
 
 /* What the market's lenders would have beside what is free. */
-static void choose_busy(struct making *making)
+static void choose_busy(struct making *making, double start_s)
 {
     const struct market_kinds *kinds = &making->kinds;
     const struct text wanted = making->body.worker_type;
     struct busy_kind *busy =
         arena_alloc(making->call->arena, (kinds->busy_count + 1) * sizeof(*busy));
     size_t count = 0;
-    for (size_t i = 0; i < kinds->busy_count; i++)
-        if (!wanted.size || text_is(wanted, kinds->busy[i].name))
-            busy[count++] =
-                (struct busy_kind){market_kind_candidate(&kinds->busy[i]),
-                                   kinds->busy[i].busy_since_ms, kinds->busy[i].busy_until_ms};
+    for (size_t i = 0; i < kinds->busy_count; i++) {
+        const struct market_kind *kind = &kinds->busy[i];
+        if (wanted.size && !text_is(wanted, kind->name))
+            continue;
+        busy[count] = (struct busy_kind){market_kind_candidate(kind), kind->busy_since_ms,
+                                         kind->busy_until_ms};
+        busy[count++].candidate.start_s = start_s;
+    }
     making->request.busy = busy;
     making->request.busy_count = wants_kind(&making->body, CANDIDATE_MARKET) ? count : 0;
     making->request.now_ms = making->now_ms;
@@ -355,17 +358,22 @@ static int choose_candidates(struct making *making, struct error *error)
     struct candidate *clouds = NULL;
     struct nearest nearest;
     size_t cloud_count = 0, count = 0;
+    const double start_s =
+        market_kinds_start_s(making->request.observations, making->request.observation_count,
+                             &making->request.job.signature);
     nearest_init(&nearest, wanted);
     if (read_catalogue(making, &clouds, &cloud_count, error) < 0)
         return -1;
     struct candidate *candidates =
         arena_alloc(making->call->arena, (lenders + cloud_count + 1) * sizeof(*candidates));
     for (size_t i = 0; i < lenders + cloud_count; i++) {
-        const struct candidate candidate =
+        struct candidate candidate =
             i < lenders ? market_kind_candidate(&kinds->workers[i]) : clouds[i - lenders];
         nearest_offer(&nearest, candidate.name);
         if (!wanted.size || text_is(wanted, candidate.name))
             candidates[count++] = candidate;
+        if (i < lenders)
+            candidate.start_s = start_s;
     }
     for (size_t i = 0; count == 0 && wanted.size && lenders > 0 && i < kinds->busy_count; i++)
         if (text_is(wanted, kinds->busy[i].name))
@@ -382,7 +390,7 @@ static int choose_candidates(struct making *making, struct error *error)
         return refuse_none(making, "no machine on offer now suits this job",
                            wants_kind(&making->body, CANDIDATE_MARKET) ? kinds->worker_free_ms : 0,
                            error);
-    choose_busy(making);
+    choose_busy(making, start_s);
     making->request.candidates = candidates;
     making->request.candidate_count = count;
     return 0;

@@ -7,6 +7,8 @@
 /* What is taken for granted of a machine before it has shown more: a loss in fifty hours, as if ten
  * hours had been seen; a start as the demo's. */
 static const double losses_prior = 0.2, hours_prior = 10, start_prior_s = 3;
+/* One's own runs count most; one that waited long for its data says little of the next. */
+static const double start_weight_own = 4, start_weight_other = 0.5, start_most_s = 60;
 
 void kind_name(const struct kind_figures *figures, char out[OBSERVATION_NAME_SIZE])
 {
@@ -98,6 +100,23 @@ int64_t market_kind_bandwidth_kbit(const struct market_kind *kind)
 int64_t market_kind_price_micro(const struct market_kind *kind)
 {
     return kind->count > 0 ? kind->hourly_micro / kind->count : 0;
+}
+
+double market_kinds_start_s(const struct observation *observations, size_t count,
+                            const struct signature *signature)
+{
+    double sum = start_prior_s, weights = 1;
+    for (size_t i = 0; i < count; i++) {
+        const bool is_own =
+            signature_likeness(&observations[i].signature, signature) <= LIKENESS_VARIED;
+        const double start_s = observations[i].start_s;
+        const double weight = is_own ? start_weight_own : start_weight_other;
+        if (!(start_s > 0))
+            continue;
+        sum += weight * (start_s < start_most_s ? start_s : start_most_s);
+        weights += weight;
+    }
+    return sum / weights;
 }
 
 struct candidate market_kind_candidate(const struct market_kind *kind)

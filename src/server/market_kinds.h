@@ -48,6 +48,11 @@ struct market_kinds {
  * be counted as either. */
 void market_kinds_add(struct market_kinds *kinds, const struct core_offered *offered);
 
+/* How long leases take beside training, by what runs showed, those of this model on these data
+ * most; to be set in candidates. */
+double market_kinds_start_s(const struct observation *observations, size_t count,
+                            const struct signature *signature);
+
 /* Means over the kind; the name is the kind's. */
 struct candidate market_kind_candidate(const struct market_kind *kind);
 int64_t market_kind_bandwidth_kbit(const struct market_kind *kind); /* 0: not measured */

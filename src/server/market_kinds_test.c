@@ -3,6 +3,7 @@
 #include "server/profile_observe.h"
 #include "testing/testing.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static struct machine machine_of(uint64_t id, int64_t speed_milli)
@@ -127,8 +128,8 @@ static struct profile run_of(void)
                           .samples = 6400,
                           .state = JOB_STATE_SUCCEEDED,
                           .started_ms = 1000,
-                          .first_step_ms = 3000,
                           .elapsed_ms = 20000,
+                          .ended_ms = 23000,
                           .has_loss = true,
                           .loss = 0.5,
                           .has_accuracy = true,
@@ -137,6 +138,25 @@ static struct profile run_of(void)
                           .points = {points, 2}};
     memcpy(run.signature.task, "task", sizeof("task"));
     return run;
+}
+
+TEST(how_long_a_start_takes_is_learnt_from_runs)
+{
+    static struct observation seen[2];
+    const struct profile run = run_of();
+    profile_observe(&run, &seen[0]);
+    const double untold_s = market_kinds_start_s(seen, 0, &seen[0].signature);
+    seen[0].start_s = untold_s / 6;
+    const double own_s = market_kinds_start_s(seen, 1, &seen[0].signature);
+    assert_true(own_s > untold_s / 6 && own_s < untold_s / 2);
+    seen[1] = seen[0];
+    snprintf(seen[1].signature.model, sizeof(seen[1].signature.model), "another");
+    const double other_s = market_kinds_start_s(seen, 1, &seen[1].signature);
+    assert_true(other_s > own_s && other_s < untold_s);
+    seen[0].start_s = 0; /* it told nothing */
+    assert_true(market_kinds_start_s(seen, 1, &seen[0].signature) == untold_s);
+    seen[0].start_s = 1e12;
+    assert_true(market_kinds_start_s(seen, 1, &seen[0].signature) <= 60);
 }
 
 TEST(a_run_tells_of_its_kinds_its_pushes_and_its_curve)
@@ -182,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_kind_is_named_by_what_a_worker_gets_there),
         cmocka_unit_test(machines_that_others_have_are_kinds_of_their_own),
         cmocka_unit_test(machines_that_are_alike_are_one_kind_with_their_means),
+        cmocka_unit_test(how_long_a_start_takes_is_learnt_from_runs),
         cmocka_unit_test(a_run_tells_of_its_kinds_its_pushes_and_its_curve),
         cmocka_unit_test(a_target_of_accuracy_is_the_loss_of_a_run_that_reached_it),
     };

@@ -134,6 +134,16 @@ static enum observation_end end_of(const struct profile *profile)
                : OBSERVATION_CUT;
 }
 
+/* What is paid for beside training: until all have begun, and until the result is kept. Clocks of
+ * machines are apart by more than that at times, so only the market's own is read. */
+static double start_of(const struct profile *profile)
+{
+    const int64_t rest_ms = profile->ended_ms - profile->started_ms - profile->elapsed_ms;
+    const bool is_known = profile->state == JOB_STATE_SUCCEEDED && profile->started_ms > 0 &&
+                          profile->elapsed_ms > 0 && rest_ms > 0;
+    return is_known ? 1e-3 * (double)rest_ms : 0;
+}
+
 void profile_observe(const struct profile *profile, struct observation *out_observation)
 {
     struct observation *out = out_observation;
@@ -144,9 +154,7 @@ void profile_observe(const struct profile *profile, struct observation *out_obse
         .target_loss = profile->target_loss,
         .worker_count = most_workers(profile),
         .samples = profile->samples,
-        .start_s = profile->first_step_ms > profile->started_ms && profile->started_ms > 0
-                       ? 1e-3 * (double)(profile->first_step_ms - profile->started_ms)
-                       : 0,
+        .start_s = start_of(profile),
         .seconds = 1e-3 * (double)profile->elapsed_ms,
     };
     profile_signature(profile, &out->signature);
