@@ -218,7 +218,8 @@ static int submit_chosen(struct cli *cli, struct client *client,
     static const struct option_list no_secrets;
     struct job_spec chosen = *spec;
     struct error not_kept;
-    if (recommend_apply(cli->arena, &told->chosen.job, &chosen, error) < 0)
+    if (recommend_check_lenders(cli->arena, &told->chosen, error) < 0 ||
+        recommend_apply(cli->arena, &told->chosen.job, &chosen, error) < 0)
         return -1;
     const struct submit_wish wish = {.question = "Submit this job?",
                                      .dataset_dir = wanted->dataset_dir,

@@ -120,7 +120,9 @@ static void print_words(FILE *file, const char *text, size_t indent, size_t widt
 {
     size_t column = indent;
     for (const char *word = text; *word;) {
-        const size_t size = strcspn(word, " ");
+        size_t size = strcspn(word, " ");
+        if (strncmp(word + size, " %", 2) == 0) /* "9 %" is one word */
+            size += 1 + strcspn(word + size + 1, " ");
         const char *next = word + size + strspn(word + size, " ");
         const size_t width = output_width(word) - output_width(word + size);
         if (word != text && width_max && column + 1 + width > width_max) {

@@ -71,8 +71,9 @@ TEST(a_long_line_breaks_between_words)
     assert_non_null(file);
     output_words(file, "souk: it could not start", 12);
     output_words(file, "as it is", 0);
+    output_words(file, "a share of 9 % left", 12);
     fclose(file);
-    assert_string_equal(text, "souk: it\ncould not\nstart\nas it is\n");
+    assert_string_equal(text, "souk: it\ncould not\nstart\nas it is\na share of\n9 % left\n");
 }
 
 TEST(without_a_terminal_and_without_yes_nothing_is_done)

@@ -188,10 +188,16 @@ void recommend_view_print(const struct cli *cli, const struct api_recommendation
                  output_unit(cli)->name, output_credits(arena, chosen->cost_micro_per_hour));
     print_fields(cli, &chosen->job);
     print_known(cli, recommendation);
+    const struct api_advice *old = NULL;
     for (size_t i = 0; i < recommendation->advice.count; i++)
-        output_field(cli, "Advice:   ", "%s", output_text(arena, advice[i].text));
+        if (text_is(advice[i].code, "catalogue-old"))
+            old = &advice[i];
+        else
+            output_field(cli, "Advice:   ", "%s", output_text(arena, advice[i].text));
     print_trial(cli, &recommendation->trial, chosen);
-    if (recommendation->catalogue_date.size)
+    if (old)
+        output_field(cli, "Prices:   ", "%s", output_text(arena, old->text));
+    else if (recommendation->catalogue_date.size)
         output_field(cli, "Prices:   ", "of clouds, as of %s",
                      output_text(arena, recommendation->catalogue_date));
     if (is_explained)
@@ -223,6 +229,22 @@ int recommend_budget_read(struct text text, struct recommend_budget *out_budget,
 }
 
 /* ---- A job made so --------------------------------------------------------------------------- */
+
+int recommend_check_lenders(struct arena *arena, const struct api_cluster *cluster,
+                            struct error *error)
+{
+    const struct api_cluster_workers *first = cluster->workers.items;
+    if (cluster->job.num_nodes > 0 || cluster->workers.count == 0)
+        return 0;
+    if (text_is(first->kind, "function"))
+        return error_set(error, ERROR_INVALID,
+                         "--submit: nothing was submitted: functions are no lenders; souk function "
+                         "train trains on them");
+    return error_set(error, ERROR_INVALID,
+                     "--submit: nothing was submitted: these machines are no lenders of the market "
+                     "yet; \"souk cloud start %s --count %" PRIu64 "\" starts them, then submit",
+                     output_text(arena, first->type), first->count);
+}
 
 int recommend_apply(struct arena *arena, const struct api_job_fields *fields, struct job_spec *spec,
                     struct error *error)

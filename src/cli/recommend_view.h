@@ -29,6 +29,9 @@ struct recommend_budget {
 MUST_CHECK int recommend_budget_read(struct text text, struct recommend_budget *out_budget,
                                      struct error *error);
 
+/* INVALID, with what to do instead, when a job cannot have these machines by itself. */
+MUST_CHECK int recommend_check_lenders(struct arena *arena, const struct api_cluster *cluster,
+                                       struct error *error);
 /* Sets the fields in the job. INVALID when they are none that it can have. */
 MUST_CHECK int recommend_apply(struct arena *arena, const struct api_job_fields *fields,
                                struct job_spec *spec, struct error *error);

@@ -87,6 +87,22 @@ TEST(clusters_and_ranges_read_well)
     assert_string_equal(recommend_view_time(arena, &bound), "1m 5s (at most 2m 1s)");
 }
 
+TEST(machines_of_clouds_are_no_lenders_and_what_starts_them_is_named)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct api_cluster_workers workers = {
+        .type = TEXT("m5.large"), .kind = TEXT("ec2"), .count = 3};
+    struct api_cluster cluster = {.workers = {&workers, 1}};
+    ASSERT_FAILS(recommend_check_lenders(arena, &cluster, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "souk cloud start m5.large --count 3"));
+    workers.kind = TEXT("function");
+    ASSERT_FAILS(recommend_check_lenders(arena, &cluster, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "souk function train"));
+    cluster.job.num_nodes = 3;
+    ASSERT_OK(recommend_check_lenders(arena, &cluster, &error));
+}
+
 TEST(an_explanation_has_figures_that_add_up)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -132,6 +148,7 @@ int main(void)
         cmocka_unit_test(the_fields_of_a_recommendation_make_the_job_so),
         cmocka_unit_test(a_trial_is_short_and_stops_whatever_it_has_reached),
         cmocka_unit_test(clusters_and_ranges_read_well),
+        cmocka_unit_test(machines_of_clouds_are_no_lenders_and_what_starts_them_is_named),
         cmocka_unit_test(an_explanation_has_figures_that_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

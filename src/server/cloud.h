@@ -79,6 +79,8 @@ void cloud_enrolled(struct cloud *cloud, uint64_t member, uint64_t machine);
 
 /* What that many millionths of a dollar are worth here; `cloud` NULL: as where no operator says. */
 int64_t cloud_credits_micro(const struct cloud *cloud, int64_t usd_micro);
+/* From what age on prices are called old; `cloud` NULL: as where no operator says. */
+int64_t cloud_catalogue_age_days_max(const struct cloud *cloud);
 /* Where its instances are; `cloud` NULL: "". */
 struct text cloud_region(const struct cloud *cloud);
 

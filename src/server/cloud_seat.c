@@ -221,6 +221,11 @@ int64_t cloud_credits_micro(const struct cloud *cloud, int64_t usd_micro)
     return cloud_kinds_credits_micro(usd_micro, micro_per_usd);
 }
 
+int64_t cloud_catalogue_age_days_max(const struct cloud *cloud)
+{
+    return cloud ? cloud->config.catalogue_age_days_max : CATALOGUE_AGE_DAYS_DEFAULT;
+}
+
 struct text cloud_region(const struct cloud *cloud)
 {
     return cloud ? cloud->config.region : TEXT("");

@@ -14,6 +14,7 @@
 #include "server/recommendation_view.h"
 #include "server/view.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -75,7 +76,8 @@ struct making {
     struct text catalogue_date;
     int64_t now_ms;
     int64_t micro_per_usd;
-    struct text region; /* of the operator's cloud; "": there is none */
+    int64_t age_days_max; /* from which on prices are called old */
+    struct text region;   /* of the operator's cloud; "": there is none */
     struct recommendation made;
     int result;
     struct error error;
@@ -224,6 +226,7 @@ static int learn(const struct call *call, struct making *making, struct error *e
                           1e-3 * (double)outcomes.items[i].time_ms);
     profile_asks(&making->asked, learnt.runs, learnt.count, &request->job,
                  &request->is_target_known);
+    request->least_s = making->least_s;
     /* All epochs end it, whether or not that was so long. */
     if (request->job.target_loss > 0)
         request->job.least_s = making->least_s;
@@ -355,12 +358,12 @@ static int choose_candidates(struct making *making, struct error *error)
     const struct market_kinds *kinds = &making->kinds;
     const struct text wanted = making->body.worker_type;
     const size_t lenders = wants_kind(&making->body, CANDIDATE_MARKET) ? kinds->worker_count : 0;
-    struct candidate *clouds = NULL;
-    struct nearest nearest;
-    size_t cloud_count = 0, count = 0;
     const double start_s =
         market_kinds_start_s(making->request.observations, making->request.observation_count,
                              &making->request.job.signature);
+    struct candidate *clouds = NULL;
+    struct nearest nearest;
+    size_t cloud_count = 0, count = 0;
     nearest_init(&nearest, wanted);
     if (read_catalogue(making, &clouds, &cloud_count, error) < 0)
         return -1;
@@ -369,11 +372,11 @@ static int choose_candidates(struct making *making, struct error *error)
     for (size_t i = 0; i < lenders + cloud_count; i++) {
         struct candidate candidate =
             i < lenders ? market_kind_candidate(&kinds->workers[i]) : clouds[i - lenders];
+        if (i < lenders)
+            candidate.start_s = start_s;
         nearest_offer(&nearest, candidate.name);
         if (!wanted.size || text_is(wanted, candidate.name))
             candidates[count++] = candidate;
-        if (i < lenders)
-            candidate.start_s = start_s;
     }
     for (size_t i = 0; count == 0 && wanted.size && lenders > 0 && i < kinds->busy_count; i++)
         if (text_is(wanted, kinds->busy[i].name))
@@ -400,11 +403,17 @@ static int choose_candidates(struct making *making, struct error *error)
 
 static void advise_of_catalogue(struct making *making)
 {
-    char notice[CATALOGUE_NOTICE_SIZE];
-    if (making->catalogue &&
-        catalogue_notice(making->catalogue, making->now_ms, CATALOGUE_AGE_DAYS_DEFAULT, notice)[0])
-        recommendation_advise(&making->made, "catalogue-old",
-                              arena_format(making->call->arena, "%s", notice));
+    if (!making->catalogue)
+        return;
+    const int64_t age_days = catalogue_age_days(making->catalogue, making->now_ms);
+    if (age_days > making->age_days_max)
+        recommendation_advise(
+            &making->made, "catalogue-old",
+            arena_format(making->call->arena,
+                         "cloud prices are of %s, %" PRId64
+                         " days old: the market's operator renews them with \"souk cloud catalog "
+                         "update\"",
+                         catalogue_date(making->catalogue), age_days));
 }
 
 static void work(struct background_task *task)
@@ -470,6 +479,7 @@ void handle_recommendation_create(struct http_request *request, void *context)
         (struct making){.call = call,
                         .now_ms = clock_utc_ms(call->server->clock),
                         .micro_per_usd = cloud_credits_micro(call->server->cloud, 1000000),
+                        .age_days_max = cloud_catalogue_age_days_max(call->server->cloud),
                         .region = arena_copy_text(call->arena, cloud_region(call->server->cloud))};
     if (read_request(call, request, making, &error) < 0) {
         http_reply_error(request, &error);

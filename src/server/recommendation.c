@@ -258,11 +258,11 @@ static int make_by_rule(struct arena *arena, const struct recommendation_request
     out->why = rule_words(request->rule);
     const uint32_t had = out->choices[out->chosen].plan.parts[0].count;
     if (had < cluster.worker_count)
-        recommendation_advise(out, "few-machines",
-                              arena_format(arena,
-                                           "the rule asks for %" PRIu32 " workers of %s; %" PRIu32
-                                           " are on offer",
-                                           cluster.worker_count, cluster.worker->name, had));
+        recommendation_advise(
+            out, "few-machines",
+            arena_format(arena,
+                         "the rule asks for %" PRIu32 " workers of %s; %" PRIu32 " %s on offer",
+                         cluster.worker_count, cluster.worker->name, had, had == 1 ? "is" : "are"));
     out->observation_count =
         fit->observation_count[LIKENESS_SAME] + fit->observation_count[LIKENESS_VARIED];
     if (out->observation_count == 0)
@@ -303,6 +303,22 @@ static bool is_same(const struct choice *left, const struct choice *right)
     return is_same;
 }
 
+/* However soon the target is reached, machines have to start. */
+static int check_deadline(const struct recommendation_request *request, struct error *error)
+{
+    double start_s = HUGE_VAL;
+    char time[UNITS_TEXT_SIZE];
+    for (size_t i = 0; i < request->candidate_count; i++)
+        start_s = fmin(start_s, request->candidates[i].start_s);
+    const double least_s = start_s + request->least_s;
+    if (request->wish.deadline_s == 0 || least_s <= request->wish.deadline_s)
+        return 0;
+    return error_set(
+        error, ERROR_EXHAUSTED, "no cluster is done by then: %s %s, whatever it learns",
+        request->least_s > 0 ? "the start and the file's min_time take" : "the start takes",
+        units_format_duration(llround(1000 * least_s), time));
+}
+
 /* All epochs are the most that a target takes which no run has reached: a job that may be done in
  * time and within the budget is not refused for them. */
 static int find_choices(struct arena *arena, const struct recommendation_request *request,
@@ -314,6 +330,8 @@ static int find_choices(struct arena *arena, const struct recommendation_request
     if (result == 0 || request->is_target_known || error->code != ERROR_EXHAUSTED ||
         (wish->deadline_s == 0 && wish->budget_micro == 0))
         return result;
+    if (check_deadline(request, error) < 0)
+        return -1;
     if (wish->budget_micro > 0 && wish->kind == WISH_FASTEST)
         wish->kind = WISH_CHEAPEST;
     wish->deadline_s = 0;

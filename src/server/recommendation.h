@@ -39,6 +39,7 @@ struct recommendation_request {
     uint32_t share_milli; /* of the server's link, of the paper's rules */
     struct recommend_job job;
     struct recommendation_limits own; /* the job file's */
+    double least_s;                   /* of training, whatever is learnt; 0: none */
     bool is_target_known;             /* false: all epochs are counted in place of an accuracy */
     const struct candidate *candidates;
     size_t candidate_count;

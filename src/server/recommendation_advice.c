@@ -16,6 +16,8 @@ const char *recommendation_advice_text(struct arena *arena, const struct advice 
     char text[UNITS_TEXT_SIZE];
     switch (advice->code) {
     case ADVICE_ONE_MACHINE:
+        if (figure < 1.05)
+            return "one machine is best: two would cost as much for the same model";
         return arena_format(
             arena, "one machine is best: two would cost %.1f times as much for the same model",
             figure);
@@ -43,8 +45,8 @@ const char *recommendation_advice_text(struct arena *arena, const struct advice 
                             percent(arena, figure));
     case ADVICE_TRIAL_FIRST:
         return arena_format(arena,
-                            "hardly anything is known of this job: its time may be %.0f times "
-                            "another; a trial tells more",
+                            "hardly anything is known of this job: the upper end of its time is "
+                            "%.0f times the lower; a trial tells more",
                             figure);
     case ADVICE_DEADLINE_TIGHT:
         return arena_format(arena, "nothing keeps the deadline surely: the fastest may take %s",

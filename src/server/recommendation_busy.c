@@ -74,7 +74,7 @@ static const char *words_of(struct arena *arena, const struct recommendation_req
     const int64_t left_ms = waiting->until_ms - request->now_ms;
     return arena_format(
         arena,
-        "%s would be better, but %s: leased to others for %s now, for %s more at most; with %s %s "
+        "%s would be better, but %s: leased for %s now, for %s more at most; with %s %s "
         "take%s about %s and %s, %.0f %% %s",
         waiting->names, waiting->count > 1 ? "they are busy" : "is busy",
         units_format_duration(had_ms > 0 ? had_ms : 0, since),

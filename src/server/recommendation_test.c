@@ -65,6 +65,7 @@ TEST(the_papers_rules_choose_a_type_and_show_what_the_others_would_be)
     assert_int_equal(chosen_part(&made)->count, 8); /* 9.5 are paid for, 8 are there */
     assert_int_equal(made.choice_count, 2);
     assert_string_equal(made.advice[0].code, "few-machines");
+    assert_non_null(strstr(made.advice[0].text, "asks for 9 workers of 1c@1.0; 8 are on offer"));
     assert_string_equal(made.advice[1].code, "trial-first");
     assert_true(made.trial.is_needed);
     request = request_of(RULE_TIME_OPT);
@@ -130,8 +131,7 @@ TEST(machines_that_are_busy_are_named_where_they_would_do_better)
     struct recommendation made = make(arena, &request);
     const char *told = advice_of(&made, "busy-better");
     assert_non_null(told);
-    assert_non_null(
-        strstr(told, "1 x 4c@2.0 would be better, but is busy: leased to others for 1m "));
+    assert_non_null(strstr(told, "1 x 4c@2.0 would be better, but is busy: leased for 1m "));
     assert_non_null(strstr(told, " now, for 10m "));
     assert_ptr_equal(chosen_part(&made)->candidate, &candidates[0]); /* what can be had */
     request.wish.deadline_s = 300;                                   /* it is not free before */
@@ -244,6 +244,13 @@ TEST(a_target_that_nobody_reached_is_no_reason_to_refuse)
     assert_non_null(advice_of(&made, "target-unknown"));
     assert_true(made.choices[made.chosen].prediction.seconds.low == 0);
     assert_true(made.choices[made.chosen].prediction.seconds.high > 3);
+    request.wish.deadline_s = 1; /* the start takes two */
+    ASSERT_FAILS(recommendation_make(arena, &request, &made, &error), ERROR_EXHAUSTED);
+    assert_non_null(strstr(error.message, "the start takes 2.0 s"));
+    request.wish.deadline_s = 3;
+    request.least_s = 5;
+    ASSERT_FAILS(recommendation_make(arena, &request, &made, &error), ERROR_EXHAUSTED);
+    assert_non_null(strstr(error.message, "min_time take 7.0 s"));
     request.wish.deadline_s = 1e6;
     request.wish.budget_micro = 0;
     made = make(arena, &request);

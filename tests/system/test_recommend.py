@@ -11,8 +11,8 @@ import pytest
 from conftest import Souk
 from training import job_spec, running, wait_for
 
-SCHEMAS = json.loads((pathlib.Path(__file__).resolve().parents[2] / "docs/openapi/openapi.json")
-                     .read_text())["components"]["schemas"]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCHEMAS = json.loads((ROOT / "docs/openapi/openapi.json").read_text())["components"]["schemas"]
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +212,26 @@ def test_clouds_are_weighed_beside_the_markets_lenders(place):
     assert functions["chosen"]["workers"][0]["type"].startswith("lambda-")
     refused(ask(market, token, worker_type="m5.lerge", kinds=["ec2"]), 400, 'did you mean "m5.large"?')
     refused(ask(market, token, budget_micro=1, budget_usd_micro=1), 400, "credits or in dollars")
+
+
+def test_old_prices_are_said_to_be_old_once_and_who_renews_them(place, tmp_path):
+    market, token, _, _ = place
+    souk = commands(market, token, tmp_path)
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(spec_of(market, token)))
+    own = next((ROOT / "src/cloud").glob("*.csv")).read_text().splitlines()
+    own[1] = "date,2020-02-29"
+    catalogue = pathlib.Path(market.folder) / "cloud-catalogue.csv"
+    catalogue.write_text("\n".join(own) + "\n")
+    try:
+        shown = souk("recommend", path, "--from", "ec2").stdout
+    finally:
+        catalogue.unlink()
+    assert shown.count("days old") == 1 and shown.count("2020-02-29") == 1, shown
+    assert "operator renews them with \"souk cloud catalog update\"" in shown, shown
+    assert "days old" not in souk("recommend", path).stdout  # no cloud was asked for
+    refusal = souk("recommend", path, "--from", "ec2", "--submit", "-y", code=2).stderr
+    assert "nothing was submitted" in refusal and "souk cloud start" in refusal, refusal
 
 
 def refused(answer, status, *words):
