@@ -266,9 +266,12 @@ static int refuse_none(const struct making *making, const char *what, int64_t fr
     const int64_t left_ms = free_ms - making->now_ms;
     if (free_ms == 0)
         return error_set(error, ERROR_UNAVAILABLE,
-                         "%s: souk machines lists what there is, souk job explain says what a job "
-                         "waits for",
-                         what);
+                         "%s: souk machines lists what there is, and a job that is submitted waits "
+                         "for one that suits%s",
+                         what,
+                         wants_cloud(&making->body)
+                             ? ""
+                             : "; souk recommend --from ec2 weighs those of a cloud");
     return error_set(error, ERROR_UNAVAILABLE,
                      "%s: those that would do are busy, the first of them for %s more at most; a "
                      "job that is submitted waits for it",

@@ -257,7 +257,7 @@ def test_what_cannot_be_is_refused_with_the_nearest_that_can(place):
     refused(ask(market, token, worker_type=known + "x"), 400, f'did you mean "{known}"?')
     refused(ask(market, token, server_type="m4.large"), 400, "server_type", "m4.large")
     huge = spec_of(market, token, resources={"cpus": "512"})
-    refused(market.post("/v1/recommendations", {"job": huge}, token), 503, "no machine on offer now suits")
+    refused(market.post("/v1/recommendations", {"job": huge}, token), 503, "no machine on offer now suits", "--from ec2")
     own = {"name": "own", "run": "true"}
     refused(market.post("/v1/recommendations", {"job": own}, token), 400, "runtime native")
     assert market.post("/v1/recommendations", {"job": own}).status == 401
