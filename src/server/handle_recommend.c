@@ -1,7 +1,7 @@
 /* Which machines for a job: what is offered and what runs showed, gathered; then weighed apart. */
 #include "base/nearest.h"
-#include "cloud/catalogue_shelf.h"
 #include "base/units.h"
+#include "cloud/catalogue_shelf.h"
 #include "server/background.h"
 #include "server/call.h"
 #include "server/cloud.h"
