@@ -116,11 +116,14 @@ static void fit_steadiness(struct fit *fit, const struct observation *observatio
     fit->replace_s = replace.sum / replace.weight;
 }
 
+bool fit_has_job(const struct fit *fit)
+{
+    return fit->observation_count[LIKENESS_SAME] + fit->observation_count[LIKENESS_VARIED] > 0;
+}
+
 bool fit_has_model(const struct fit *fit)
 {
-    return fit->observation_count[LIKENESS_SAME] + fit->observation_count[LIKENESS_VARIED] +
-               fit->observation_count[LIKENESS_MODEL] >
-           0;
+    return fit_has_job(fit) || fit->observation_count[LIKENESS_MODEL] > 0;
 }
 
 /* The mean of a normal's largest of n, by Blom. */

@@ -64,6 +64,8 @@ void fit_observations(const struct recommend_job *job, const struct observation 
 
 /* Whether this model was ever seen to run. */
 bool fit_has_model(const struct fit *fit);
+/* ... and of the same data. */
+bool fit_has_job(const struct fit *fit);
 
 /* The logarithm of one worker's mean step seconds. */
 struct estimate fit_step(const struct fit *fit, const struct candidate *candidate);

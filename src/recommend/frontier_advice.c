@@ -121,7 +121,10 @@ void frontier_advise(const struct frontier_request *request, struct frontier *fr
     advise_functions(request, frontier);
     if (told->risk > risk_much)
         say(frontier, ADVICE_SPOT_RISK, told->risk);
-    if (told->seconds.high > range_wide * told->seconds.low || !fit_has_model(frontier->chosen.fit))
+    const struct fit *fit = frontier->chosen.fit;
+    const bool is_wide = told->seconds.high > range_wide * told->seconds.low;
+    /* What a run of the job itself left open another trial does not tell either. */
+    if (!fit_has_model(fit) || (is_wide && !fit_has_job(fit)))
         say(frontier, ADVICE_TRIAL_FIRST, told->seconds.high / told->seconds.low);
     if (deadline_s > 0 && told->seconds.high > deadline_s)
         say(frontier, ADVICE_DEADLINE_TIGHT, told->seconds.high);
