@@ -3,13 +3,15 @@
 static void see(struct chooser_scheduler *chooser, const struct function_seen *seen)
 {
     struct epoch_state *state = &chooser->state;
+    /* A function makes several calls in an epoch. */
+    const double calls = (double)seen->call_count / seen->choice.function_count;
     state->last = (struct epoch_seen){
         .choice = {seen->choice.function_count, seen->choice.memory_mb},
         .loss_before = state->loss,
         .loss_after = seen->loss,
-        .fetch_s = seen->fetch_s,
-        .compute_s = seen->compute_s,
-        .update_s = seen->update_s,
+        .fetch_s = calls * seen->fetch_s,
+        .compute_s = calls * seen->compute_s,
+        .update_s = calls * seen->update_s,
         .total_s = seen->total_s,
         .memory_use = seen->memory_use,
         .cpu_use = seen->cpu_use,

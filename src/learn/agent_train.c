@@ -9,9 +9,7 @@
 
 enum {
     BATCH_EPISODES = 4,
-    HOLD_EPOCHS = 10,
-    PASSES = 2,      /* over a batch */
-    STEPS_MAX = 128, /* of an episode */
+    PASSES = 2, /* over a batch */
     FEATURES = 4,
 };
 
@@ -35,7 +33,7 @@ struct train_step {
 };
 
 struct episode {
-    struct train_step steps[STEPS_MAX];
+    struct train_step steps[AGENT_TRAIN_STEPS_MAX];
     uint32_t step_count;
 };
 
@@ -48,7 +46,7 @@ struct agent_train {
     uint32_t in_batch;    /* of them, the one under way included */
     bool is_scaled;
     struct episode episodes[BATCH_EPISODES];
-    double noise[STEPS_MAX][AGENT_ACTIONS]; /* of the pair */
+    double noise[AGENT_TRAIN_STEPS_MAX][AGENT_ACTIONS]; /* of the pair */
     uint32_t held_epochs;
     struct epoch_choice choice;
 };
@@ -58,6 +56,9 @@ struct agent_train *agent_train_new(struct agent *agent, const struct agent_trai
     struct agent_train *train = memory_zeroed(1, sizeof(*train));
     train->agent = agent;
     train->options = *options;
+    if (train->options.hold_epochs == 0)
+        train->options.hold_epochs = AGENT_TRAIN_HOLD_EPOCHS;
+    train->is_scaled = agent->episode_count > 0;
     train->lambda = lambda_first;
     random_init(&train->random, options->seed);
     return train;
@@ -266,7 +267,7 @@ bool agent_train_begin(struct agent_train *train)
     train->begun_count++;
     train->held_epochs = 0;
     const bool is_second = train->in_batch % 2 == 0;
-    for (int k = 0; k < STEPS_MAX; k++)
+    for (int k = 0; k < AGENT_TRAIN_STEPS_MAX; k++)
         for (int i = 0; i < AGENT_ACTIONS; i++)
             train->noise[k][i] = is_second ? -train->noise[k][i] : random_normal(&train->random);
     return true;
@@ -277,7 +278,7 @@ struct epoch_choice agent_train_choose(struct agent_train *train, const struct e
     struct episode *episode = &train->episodes[train->in_batch - 1];
     if (train->held_epochs > 0)
         return train->choice;
-    ASSERT(episode->step_count < STEPS_MAX);
+    ASSERT(episode->step_count < AGENT_TRAIN_STEPS_MAX);
     struct train_step *step = &episode->steps[episode->step_count];
     const double *noise = train->noise[episode->step_count];
     *step = (struct train_step){.advantage = 0};
@@ -298,5 +299,5 @@ void agent_train_see(struct agent_train *train, const struct epoch_state *state)
     struct train_step *step = &episode->steps[episode->step_count - 1];
     step->time += state->last.total_s / train->options.time_scale_s;
     step->cost += (double)state->last.cost_micro / (double)train->options.task.budget_micro;
-    train->held_epochs = (train->held_epochs + 1) % HOLD_EPOCHS;
+    train->held_epochs = (train->held_epochs + 1) % train->options.hold_epochs;
 }

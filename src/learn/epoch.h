@@ -25,9 +25,14 @@ struct epoch_space {
     uint32_t memory_min_mb, memory_step_mb, memory_max_mb;
 };
 
+/* How the loss falls (epoch_model.h): towards a floor that rises with the functions, as in the
+ * simulated worlds, or with the work that goes in, as real jobs do whose updates are averaged. */
+enum epoch_loss_form { EPOCH_LOSS_FLOOR, EPOCH_LOSS_WORK };
+
 /* What is known of a job before it runs. */
 struct epoch_task {
     struct epoch_space space;
+    enum epoch_loss_form loss_form;
     double loss_start, loss_target;
     double price; /* credits for a GiB of memory held for a second */
     int64_t budget_micro;

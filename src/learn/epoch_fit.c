@@ -5,8 +5,8 @@
 #include <math.h>
 
 /* What is assumed until epochs tell: a core comes with about 1,800 MB and more memory brings two
- * fifths of that speed; the floor meets the target near 1,000 functions, and rises like the cube
- * root of their number. Each with a generous deviation. */
+ * fifths of that speed; the floor meets the target near 1,000 functions, or at all of them where
+ * there are fewer, and rises like the cube root of their number. Each with a generous deviation. */
 static const double core_mb_assumed = 1800, core_mb_deviation = 400;
 static const double core_slope_assumed = 0.4, core_slope_deviation = 0.3;
 static const double meets_at_assumed = 1000, floor_deviation = 0.6; /* as a share */
@@ -18,10 +18,11 @@ static const double power_step = 0.01;
 enum { CORE_STEPS = 64, CORE_ROUNDS = 2 };
 static const double nothing = 1e-18; /* noise of what is exact, squared */
 
-/* The first epochs: numbers and memories that differ, near what any job may want. */
+/* The first epochs: numbers and memories that differ, near what any job may want, and where there
+ * are few functions shares of those. */
 static const struct {
-    double function_count, memory_share;
-} probes[] = {{300, 0.55}, {450, 0.6}, {200, 0.68}};
+    double function_count, function_share, memory_share;
+} probes[] = {{300, 0.5, 0.55}, {450, 1, 0.6}, {200, 0.25, 0.68}};
 
 enum { PROBE_COUNT = sizeof(probes) / sizeof(*probes) };
 
@@ -64,6 +65,10 @@ static struct line line_fit(const struct line_sums *sums)
 
 static void add_loss(struct epoch_fit *fit, const struct epoch_seen *seen)
 {
+    if (fit->task.loss_form == EPOCH_LOSS_WORK) {
+        work_fit_add(&fit->work, seen->choice.function_count, seen->loss_before, seen->loss_after);
+        return;
+    }
     const double fallen = 1 - seen->loss_after / seen->loss_before;
     const double factor = pow(seen->choice.function_count, power_step);
     double x = 1 / seen->loss_before;
@@ -94,6 +99,10 @@ void epoch_fit_add(struct epoch_fit *fit, const struct epoch_seen *seen)
     fit->seen_count++;
     fit->start += start_s;
     fit->start_squares += start_s * start_s;
+    if (seen->cost_micro > 0) {
+        fit->cost_seen += (double)seen->cost_micro;
+        fit->cost_formed += (double)epoch_cost_micro(&fit->task, seen->choice, seen->total_s);
+    }
     /* Times differ by shares, so that what is longer weighs less. */
     if (seen->update_s > 0)
         line_add(&fit->update, 1 / pow(n * seen->update_s, 2), sqrt(n), n * seen->update_s);
@@ -117,7 +126,8 @@ bool epoch_fit_probe(const struct epoch_fit *fit, struct epoch_choice *out_choic
     if (fit->seen_count >= PROBE_COUNT)
         return false;
     const struct epoch_space *space = &fit->task.space;
-    *out_choice = epoch_round(space, probes[fit->seen_count].function_count,
+    const double share = probes[fit->seen_count].function_share * space->function_max;
+    *out_choice = epoch_round(space, fmin(probes[fit->seen_count].function_count, share),
                               probes[fit->seen_count].memory_share * space->memory_max_mb);
     return true;
 }
@@ -230,6 +240,7 @@ static struct loss_fit fit_loss(const struct line_sums *sums, double noise_squar
 static double set_loss(const struct epoch_fit *fit, struct epoch_model *model)
 {
     const double count = (double)fit->seen_count;
+    const double meets_at = fmin(meets_at_assumed, fit->task.space.function_max);
     double noise_squared = nothing;
     double fall = fmax(fit->loss[0].y / count, rate_least);
     /* The noise is what is left over, the assumed drag goes with the rate: a few rounds settle. */
@@ -237,7 +248,7 @@ static double set_loss(const struct epoch_fit *fit, struct epoch_model *model)
         struct loss_fit best = {.squares = HUGE_VAL};
         for (int i = 0; i < EPOCH_FIT_POWERS; i++) {
             const double power = i * power_step;
-            const double drag = fall * fit->task.loss_target / pow(meets_at_assumed, power);
+            const double drag = fall * fit->task.loss_target / pow(meets_at, power);
             const struct loss_fit tried = fit_loss(&fit->loss[i], noise_squared, drag, power);
             if (tried.squares < best.squares) {
                 best = tried;
@@ -250,6 +261,12 @@ static double set_loss(const struct epoch_fit *fit, struct epoch_model *model)
         noise_squared = fmax(best.squares / fmax(count - 3, 1), nothing);
     }
     return sqrt(noise_squared);
+}
+
+double epoch_fit_price(const struct epoch_fit *fit)
+{
+    const double share = fit->cost_formed > 0 ? fit->cost_seen / fit->cost_formed : 1;
+    return share * fit->task.price;
 }
 
 struct epoch_fitted epoch_fit_solve(const struct epoch_fit *fit)
@@ -269,6 +286,11 @@ struct epoch_fitted epoch_fit_solve(const struct epoch_fit *fit)
         .core_slope = core_slope_assumed,
     };
     set_core(fit, &model);
+    if (fit->task.loss_form == EPOCH_LOSS_WORK) {
+        model.loss_form = EPOCH_LOSS_WORK;
+        model.work = work_fit_solve(&fit->work);
+        return (struct epoch_fitted){model, time_noise(fit), model.work.noise};
+    }
     const double loss_noise = set_loss(fit, &model);
     return (struct epoch_fitted){model, time_noise(fit), loss_noise};
 }

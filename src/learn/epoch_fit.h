@@ -22,6 +22,7 @@ struct epoch_fit {
     struct epoch_task task;
     uint64_t seen_count;
     double start, start_squares;                    /* seconds */
+    double cost_seen, cost_formed;                  /* as billed, and for the whole of the time */
     double fetch_weight, fetch;                     /* n x fetch, weighted by the epochs */
     struct line_sums update;                        /* n x update against sqrt(n) */
     struct line_sums memory;                        /* need against 1/n */
@@ -29,6 +30,7 @@ struct epoch_fit {
     double compute_weight[EPOCH_MEMORY_LEVELS_MAX]; /* n x compute at each memory */
     double compute[EPOCH_MEMORY_LEVELS_MAX];
     struct line_sums loss[EPOCH_FIT_POWERS]; /* 1 - loss'/loss against n^power / loss */
+    struct work_fit work;                    /* in place of it, by the task's form */
 };
 
 void epoch_fit_init(struct epoch_fit *fit, const struct epoch_task *task);
@@ -36,6 +38,10 @@ void epoch_fit_add(struct epoch_fit *fit, const struct epoch_seen *seen);
 
 /* The choice of the next epoch while too little is seen to fit; false once enough is. */
 bool epoch_fit_probe(const struct epoch_fit *fit, struct epoch_choice *out_choice);
+
+/* Credits for a GiB-second of an epoch's time, as epochs were billed: functions that wait for the
+ * others cost nothing. The task's while none was. */
+double epoch_fit_price(const struct epoch_fit *fit);
 
 struct epoch_fitted {
     struct epoch_model model;

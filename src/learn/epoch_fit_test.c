@@ -53,6 +53,36 @@ TEST(three_epochs_without_noise_tell_the_constants)
     assert_near(at(&fitted.model, 500, 1600), at(&toy_model, 500, 1600), 0.1);
 }
 
+TEST(the_first_epochs_differ_where_functions_are_few)
+{
+    struct epoch_task few = toy_task;
+    few.space = (struct epoch_space){16, 256, 64, 256};
+    struct epoch_fit fit;
+    epoch_fit_init(&fit, &few);
+    struct epoch_choice choice;
+    const uint32_t expected[] = {8, 16, 4};
+    for (int i = 0; i < 3; i++) {
+        assert_true(epoch_fit_probe(&fit, &choice));
+        assert_int_equal(choice.function_count, expected[i]);
+        const struct epoch_seen seen = epoch_model_predict(&toy_model, choice, 1);
+        epoch_fit_add(&fit, &seen);
+    }
+    assert_false(epoch_fit_probe(&fit, &choice));
+}
+
+TEST(the_price_is_what_epochs_were_billed)
+{
+    struct epoch_fit fit;
+    epoch_fit_init(&fit, &toy_task);
+    assert_near(epoch_fit_price(&fit), toy_task.price, 0);
+    struct epoch_seen seen = epoch_model_predict(&toy_model, (struct epoch_choice){100, 1536}, 1);
+    epoch_fit_add(&fit, &seen); /* of one that costs nothing nothing is learned */
+    assert_near(epoch_fit_price(&fit), toy_task.price, 0);
+    seen.cost_micro = epoch_cost_micro(&toy_task, seen.choice, seen.total_s) / 4;
+    epoch_fit_add(&fit, &seen);
+    assert_near(epoch_fit_price(&fit), toy_task.price / 4, 1e-5 * toy_task.price);
+}
+
 TEST(many_noisy_epochs_tell_times_and_losses)
 {
     struct epoch_fit fit;
@@ -107,6 +137,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_epochs_without_noise_tell_the_constants),
+        cmocka_unit_test(the_first_epochs_differ_where_functions_are_few),
+        cmocka_unit_test(the_price_is_what_epochs_were_billed),
         cmocka_unit_test(many_noisy_epochs_tell_times_and_losses),
         cmocka_unit_test(epochs_short_of_memory_tell_of_paging_only),
         cmocka_unit_test(choices_are_rounded_into_the_space),

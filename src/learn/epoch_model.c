@@ -18,10 +18,35 @@ double epoch_model_floor(const struct epoch_model *model, double function_count)
     return model->loss_floor * pow(function_count, model->loss_power);
 }
 
+/* Of an epoch, in loss^(-1/bend). */
+static double work_of(const struct work_fitted *work, double function_count)
+{
+    return work->gain * pow(function_count, -work->spread);
+}
+
 double epoch_model_next_loss(const struct epoch_model *model, double function_count, double loss)
 {
+    if (model->loss_form == EPOCH_LOSS_WORK) {
+        const struct work_fitted *work = &model->work;
+        return pow(pow(loss, -1 / work->bend) + work_of(work, function_count), -work->bend);
+    }
     const double floor = epoch_model_floor(model, function_count);
     return floor + (loss - floor) * exp(-model->loss_rate);
+}
+
+double epoch_model_epochs(const struct epoch_model *model, double function_count, double loss,
+                          double loss_target)
+{
+    if (loss <= loss_target)
+        return 0;
+    if (model->loss_form == EPOCH_LOSS_WORK) {
+        const struct work_fitted *work = &model->work;
+        const double way = pow(loss_target, -1 / work->bend) - pow(loss, -1 / work->bend);
+        return way / work_of(work, function_count);
+    }
+    const double floor = epoch_model_floor(model, function_count);
+    return floor < loss_target ? log((loss - floor) / (loss_target - floor)) / model->loss_rate
+                               : HUGE_VAL;
 }
 
 /* The times and uses of `seen`; its choice is there. */

@@ -10,12 +10,15 @@
  *     phi   = loss_floor n^loss_power
  *     loss' = phi + (loss - phi) exp(-loss_rate)
  *
+ * or, in place of the last two, the form of work_fit.h.
+ *
  * phi is the noise floor: many functions write at once, their gradients are of older models, and
  * the loss stops falling earlier. So many functions pay at the beginning and few at the end.
  */
 #pragma once
 
 #include "learn/epoch.h"
+#include "learn/work_fit.h"
 
 struct epoch_model {
     double start_s;
@@ -26,11 +29,16 @@ struct epoch_model {
     double core_mb, core_slope;
     double loss_rate; /* per epoch */
     double loss_floor, loss_power;
+    enum epoch_loss_form loss_form;
+    struct work_fitted work;
 };
 
 double epoch_model_need_mb(const struct epoch_model *model, double function_count);
 double epoch_model_speed(const struct epoch_model *model, double memory_mb); /* s: cores */
 double epoch_model_floor(const struct epoch_model *model, double function_count);
+/* From one loss to another at one number of functions; infinite when that is never reached. */
+double epoch_model_epochs(const struct epoch_model *model, double function_count, double loss,
+                          double loss_target);
 double epoch_model_next_loss(const struct epoch_model *model, double function_count, double loss);
 
 double epoch_model_total_s(const struct epoch_model *model, struct epoch_choice choice);

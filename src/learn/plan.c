@@ -97,6 +97,11 @@ void plan_free(struct plan *plan)
     free(plan);
 }
 
+void plan_set_price(struct plan *plan, double price)
+{
+    plan->task.price = price;
+}
+
 void plan_set_model(struct plan *plan, const struct epoch_model *model)
 {
     plan->model = *model;
@@ -239,12 +244,7 @@ struct plan_outlook plan_make(struct plan *plan, double loss, double left)
 double plan_constant_epochs(const struct epoch_task *task, const struct epoch_model *model,
                             double function_count, double loss)
 {
-    const double floor = epoch_model_floor(model, function_count);
-    if (loss <= task->loss_target)
-        return 0;
-    if (floor >= task->loss_target)
-        return HUGE_VAL;
-    return log((loss - floor) / (task->loss_target - floor)) / model->loss_rate;
+    return epoch_model_epochs(model, function_count, loss, task->loss_target);
 }
 
 /* Whether the first ends better: within what is left, then sooner; or else for less. */
@@ -263,7 +263,7 @@ struct plan_outlook plan_constant(const struct plan *plan, double loss, double l
         const double epochs =
             ceil(plan_constant_epochs(&plan->task, &plan->model, n, loss) + doubt);
         if (!(epochs <= plan->task.epoch_max))
-            break; /* with more functions the floor is higher yet */
+            break; /* with more functions it takes longer yet */
         for (uint32_t level = 0; level < plan->level_count; level++) {
             const size_t at = (size_t)i * plan->level_count + level;
             const struct plan_outlook tried = {

@@ -38,6 +38,7 @@ struct plan *plan_new(const struct epoch_task *task, struct plan_options options
 void plan_free(struct plan *plan); /* NULL is fine */
 DEFINE_AUTO(plan);
 
+void plan_set_price(struct plan *plan, double price); /* in place of the task's; before the model */
 void plan_set_model(struct plan *plan, const struct epoch_model *model);
 
 /*

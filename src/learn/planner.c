@@ -16,6 +16,7 @@ static const double exact_noise = 1e-3;
 /* An epoch may take this much longer than forecast and must still be paid for: deviations, and a
  * share for what the fit does not know. */
 static const double epoch_deviations = 6, kept_share = 0.004, end_doubt = 0.02;
+static const double work_kept_share = 0.05;
 static const double luck_deviations = 2.5; /* kept in reserve */
 static const double kept_epochs = 0.5;     /* of the budget, for the last epoch to be whole */
 
@@ -52,7 +53,28 @@ static double cost_of(const struct planner *planner, const struct epoch_model *m
                       struct epoch_choice choice)
 {
     const double time_s = epoch_model_total_s(model, choice);
-    return 1e-6 * (double)epoch_cost_micro(&planner->fit.task, choice, time_s);
+    struct epoch_task billed = planner->fit.task;
+    billed.price = epoch_fit_price(&planner->fit);
+    return 1e-6 * (double)epoch_cost_micro(&billed, choice, time_s);
+}
+
+/* As it looks no choice leads to the target: fewer functions go further in an epoch. */
+static struct epoch_choice fewer(const struct planner *planner, const struct epoch_state *state)
+{
+    return epoch_round(&planner->fit.task.space, state->last.choice.function_count / 2.0,
+                       state->last.choice.memory_mb);
+}
+
+/* One number of functions is the best to the end: whichever is so by what was seen until now. */
+static struct plan_outlook look_at_work(const struct planner *planner,
+                                        const struct epoch_state *state)
+{
+    const double left = 1e-6 * (double)state->left_micro;
+    struct plan_outlook outlook =
+        plan_constant(planner->plan, state->loss, (1 - work_kept_share) * left, end_doubt);
+    if (outlook.choice.function_count == 0)
+        outlook.choice = fewer(planner, state);
+    return outlook;
 }
 
 /* The plan, with whole epochs at its end; no epoch that what is left may not pay for, where there
@@ -66,7 +88,10 @@ struct plan_outlook planner_look(struct planner *planner, const struct epoch_sta
     const struct epoch_model *model = &fitted.model;
     const double left = 1e-6 * (double)state->left_micro;
     const double last_cost = 1e-6 * (double)state->last.cost_micro;
+    plan_set_price(planner->plan, epoch_fit_price(&planner->fit));
     plan_set_model(planner->plan, model);
+    if (model->loss_form == EPOCH_LOSS_WORK)
+        return look_at_work(planner, state);
     plan_set_risk(planner->plan, (struct plan_risk){.time_noise = fitted.time_noise,
                                                     .loss_noise = fitted.loss_noise,
                                                     .deviations = luck_deviations});
@@ -76,17 +101,9 @@ struct plan_outlook planner_look(struct planner *planner, const struct epoch_sta
     if ((is_exact && outlook.epoch_count <= whole_epochs) ||
         next_cost * (1 + kept_share + epoch_deviations * fitted.time_noise) > left)
         outlook = plan_constant(planner->plan, state->loss, left / (1 + kept_share), end_doubt);
-    /* As it looks no choice leads to the target: fewer functions have the lower floor. */
     if (outlook.choice.function_count == 0)
-        outlook.choice =
-            epoch_round(&planner->fit.task.space, state->last.choice.function_count / 2.0,
-                        state->last.choice.memory_mb);
+        outlook.choice = fewer(planner, state);
     return outlook;
-}
-
-double planner_loss_noise(const struct planner *planner)
-{
-    return planner->fit.seen_count > 0 ? epoch_fit_solve(&planner->fit).loss_noise : 0;
 }
 
 struct planner_scheduler {

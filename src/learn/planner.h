@@ -17,5 +17,3 @@ DEFINE_AUTO(planner);
 void planner_see(struct planner *planner, const struct epoch_seen *seen);
 /* The next choice and what is to come; an infinite time while the first epochs only try. */
 struct plan_outlook planner_look(struct planner *planner, const struct epoch_state *state);
-/* The deviation of the loss after an epoch, as a share, by what was seen. */
-double planner_loss_noise(const struct planner *planner);

@@ -4,8 +4,8 @@
  *     constant  one choice throughout
  *     decay     functions in equal steps from one number to another, the memory throughout
  *     planner   fits the epoch model as it goes and plans anew before every epoch (plan.h)
- *     agent     Siren's: a policy learned by policy gradient (agent.h)
- *     auto      the planner, held to a constant where that is known to do better
+ *     agent     Siren's: a policy learned by policy gradient (agent.h), as it is or refined on the
+ * job auto      the planner, held to a constant where that is known to do better
  *
  * The driver calls choose and see in turn. Schedulers hold no clock and no chance: the same epochs
  * give the same choices.
@@ -44,9 +44,22 @@ struct scheduler *scheduler_new_planner(const struct epoch_task *task,
 /* The agent outlives the scheduler. */
 struct scheduler *scheduler_new_agent(const struct epoch_task *task, const struct agent *agent);
 
-struct scheduler_auto {
+/*
+ * The agent on a job: chooses as the agent does, which rehearses before every epoch in a model
+ * fitted to the epochs seen. One that is new, or from a world of other sizes, begins with the
+ * planner's first epochs.
+ */
+struct scheduler_refined {
     const struct epoch_task *task;
-    const struct epoch_fit *history; /* or NULL; copied */
+    const struct epoch_fit *history; /* as below */
+    struct agent *agent;             /* changed; outlives the scheduler */
+    uint64_t seed;
+};
+struct scheduler *scheduler_new_refined(const struct scheduler_refined *options);
+
+struct scheduler_guard {
+    const struct epoch_task *task;
+    const struct epoch_fit *history; /* of earlier runs, or NULL; copied */
     /* A run with the best constant found so far: how it stood after each epoch, copied; none: 0. */
     const struct epoch_state *constant_run;
     uint32_t constant_epochs;
@@ -54,7 +67,10 @@ struct scheduler_auto {
 };
 
 /*
- * Follows the planner. Once a loss is reached later than by the constant, by more than the margin,
- * the constant is taken for as long as that is so and what is left pays for the rest of its run.
+ * Follows another scheduler. Once a loss is reached later than by the constant, by more than the
+ * margin, the constant is taken for as long as that is so and what is left pays for the rest of its
+ * run.
  */
-struct scheduler *scheduler_new_auto(const struct scheduler_auto *options);
+struct scheduler *scheduler_new_guarded_take(struct scheduler *inner,
+                                             const struct scheduler_guard *options);
+struct scheduler *scheduler_new_auto(const struct scheduler_guard *options); /* the planner so */

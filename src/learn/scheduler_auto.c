@@ -1,16 +1,16 @@
 #include "base/memory.h"
-#include "learn/planner.h"
 #include "learn/scheduler_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double auto_luck = 3;
+static const double guard_luck = 3;
 
-struct auto_scheduler {
+struct guard {
     struct scheduler scheduler;
-    struct planner *planner;
+    struct scheduler *inner;
+    struct epoch_fit fit; /* tells what chance alone does */
     double margin;
     double way; /* from the first loss to the target, in e-folds */
     struct epoch_state *constant_run;
@@ -18,7 +18,7 @@ struct auto_scheduler {
 };
 
 /* How the constant stood when it first had this loss; NULL when it never did. */
-static const struct epoch_state *constant_at(const struct auto_scheduler *self, double loss)
+static const struct epoch_state *constant_at(const struct guard *self, double loss)
 {
     for (uint32_t i = 0; i < self->constant_epochs; i++)
         if (self->constant_run[i].loss <= loss)
@@ -27,14 +27,14 @@ static const struct epoch_state *constant_at(const struct auto_scheduler *self, 
 }
 
 /* The margin, and what luck alone makes of two runs. */
-static double allowed(const struct auto_scheduler *self)
+static double allowed(const struct guard *self)
 {
-    const double deviation =
-        planner_loss_noise(self->planner) * sqrt(2.0 * self->constant_epochs) / self->way;
-    return self->margin + auto_luck * deviation;
+    const double noise = self->fit.seen_count > 0 ? epoch_fit_solve(&self->fit).loss_noise : 0;
+    const double deviation = noise * sqrt(2.0 * self->constant_epochs) / self->way;
+    return self->margin + guard_luck * deviation;
 }
 
-static bool constant_is_better(const struct auto_scheduler *self, const struct epoch_state *state)
+static bool constant_is_better(const struct guard *self, const struct epoch_state *state)
 {
     const struct epoch_state *constant = constant_at(self, state->loss);
     if (!constant)
@@ -47,33 +47,42 @@ static bool constant_is_better(const struct auto_scheduler *self, const struct e
 
 static struct epoch_choice choose(struct scheduler *scheduler, const struct epoch_state *state)
 {
-    struct auto_scheduler *self = (struct auto_scheduler *)scheduler;
+    struct guard *self = (struct guard *)scheduler;
     if (state->epoch > 0 && constant_is_better(self, state))
         return self->constant_run[0].last.choice;
-    return planner_look(self->planner, state).choice;
+    return scheduler_choose(self->inner, state);
 }
 
 static void see(struct scheduler *scheduler, const struct epoch_seen *seen)
 {
-    planner_see(((struct auto_scheduler *)scheduler)->planner, seen);
+    struct guard *self = (struct guard *)scheduler;
+    epoch_fit_add(&self->fit, seen);
+    scheduler_see(self->inner, seen);
 }
 
-static void auto_scheduler_free(struct scheduler *scheduler)
+static void guard_free(struct scheduler *scheduler)
 {
-    struct auto_scheduler *self = (struct auto_scheduler *)scheduler;
-    planner_free(self->planner);
+    struct guard *self = (struct guard *)scheduler;
+    scheduler_free(self->inner);
     free(self->constant_run);
     free(self);
 }
 
-static const struct scheduler_ops ops = {
-    .name = "auto", .choose = choose, .see = see, .free = auto_scheduler_free};
+static const struct scheduler_ops guarded_ops = {
+    .name = "guarded", .choose = choose, .see = see, .free = guard_free};
+static const struct scheduler_ops auto_ops = {
+    .name = "auto", .choose = choose, .see = see, .free = guard_free};
 
-struct scheduler *scheduler_new_auto(const struct scheduler_auto *options)
+static struct scheduler *guard_new(const struct scheduler_ops *ops, struct scheduler *inner,
+                                   const struct scheduler_guard *options)
 {
-    struct auto_scheduler *self = memory_zeroed(1, sizeof(*self));
-    self->scheduler.ops = &ops;
-    self->planner = planner_new(options->task, options->history);
+    struct guard *self = memory_zeroed(1, sizeof(*self));
+    self->scheduler.ops = ops;
+    self->inner = inner;
+    epoch_fit_init(&self->fit, options->task);
+    if (options->history)
+        self->fit = *options->history;
+    self->fit.task = *options->task;
     self->margin = options->margin;
     self->way = log(options->task->loss_start / options->task->loss_target);
     self->constant_epochs = options->constant_epochs;
@@ -82,4 +91,15 @@ struct scheduler *scheduler_new_auto(const struct scheduler_auto *options)
         memcpy(self->constant_run, options->constant_run,
                options->constant_epochs * sizeof(*self->constant_run));
     return &self->scheduler;
+}
+
+struct scheduler *scheduler_new_guarded_take(struct scheduler *inner,
+                                             const struct scheduler_guard *options)
+{
+    return guard_new(&guarded_ops, inner, options);
+}
+
+struct scheduler *scheduler_new_auto(const struct scheduler_guard *options)
+{
+    return guard_new(&auto_ops, scheduler_new_planner(options->task, options->history), options);
 }

@@ -65,11 +65,11 @@ TEST(auto_falls_back_to_the_constant_when_its_plan_is_wrong)
     const struct epoch_state alone = run(misled, NULL);
     AUTO(scheduler)
     struct scheduler *guarded =
-        scheduler_new_auto(&(struct scheduler_auto){.task = &toy_task,
-                                                    .history = &history,
-                                                    .constant_run = states,
-                                                    .constant_epochs = kept.epoch,
-                                                    .margin = 0.05});
+        scheduler_new_auto(&(struct scheduler_guard){.task = &toy_task,
+                                                     .history = &history,
+                                                     .constant_run = states,
+                                                     .constant_epochs = kept.epoch,
+                                                     .margin = 0.05});
     const struct epoch_state end = run(guarded, NULL);
     free(states);
     assert_true(end.loss <= toy_task.loss_target && end.left_micro >= 0);
@@ -83,7 +83,7 @@ TEST(auto_is_the_planner_while_that_is_ahead)
     AUTO(scheduler) struct scheduler *planner = scheduler_new_planner(&toy_task, NULL);
     AUTO(scheduler)
     struct scheduler *automatic =
-        scheduler_new_auto(&(struct scheduler_auto){.task = &toy_task, .margin = 0.05});
+        scheduler_new_auto(&(struct scheduler_guard){.task = &toy_task, .margin = 0.05});
     const struct epoch_state one = run(planner, NULL), other = run(automatic, NULL);
     assert_int_equal(one.left_micro, other.left_micro);
     assert_int_equal(one.epoch, other.epoch);

@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "learn/agent_train.h"
+#include "learn/agent_rehearse.h"
 #include "learn/plan.h"
 
 #include <math.h>
@@ -11,13 +11,9 @@
 const char *const siren_scheduler_names[SIREN_SCHEDULER_COUNT + 1] = {
     "constant", "bound", "decay", "agent", "planner", "auto", NULL};
 
-enum {
-    OFFSET_REHEARSALS = 10, /* of the agent's, the last: they set its offset */
-    KEPT_EPOCHS = 10,       /* of a choice in auto's rehearsals */
-};
+enum { KEPT_EPOCHS = 10 }; /* of a choice in auto's rehearsals */
 /* In auto's rehearsals choices are drawn around the constant, evenly in the logarithm. */
 static const double functions_around = 4, memory_around = 1.6;
-static const double offset_max = 0.6;        /* e-folds */
 static const double noisy_share = 0.93;      /* of the budget, that an agent is set to */
 static const double margin = 0.05;           /* of auto */
 static const double reduction_least = 0.005; /* of the bound: below there is nothing to share */
@@ -63,6 +59,11 @@ static void rehearsal_begin(struct comparison *comparison, struct rehearsal *out
     out->siren.state.left_micro += out->extra_micro;
 }
 
+struct world {
+    struct comparison *comparison;
+    struct rehearsal rehearsal;
+};
+
 static struct epoch_state rehearsal_state(const struct rehearsal *rehearsal)
 {
     struct epoch_state state = rehearsal->siren.state;
@@ -70,53 +71,20 @@ static struct epoch_state rehearsal_state(const struct rehearsal *rehearsal)
     return state;
 }
 
-static void train(struct comparison *comparison, struct agent *agent, uint32_t episode_count)
+static void world_begin(void *context, struct epoch_state *out_state)
 {
-    const struct agent_train_options options = {
-        .task = comparison->task,
-        .time_scale_s = comparison->constant_s,
-        .episode_count = episode_count,
-        .seed = comparison->options->seed + 1,
-    };
-    AUTO(agent_train) struct agent_train *training = agent_train_new(agent, &options);
-    while (agent_train_begin(training)) {
-        struct rehearsal rehearsal;
-        rehearsal_begin(comparison, &rehearsal);
-        while (rehearsal.siren.end == SIREN_RUNNING) {
-            struct epoch_state state = rehearsal_state(&rehearsal);
-            const uint32_t epoch = state.epoch;
-            siren_step(&rehearsal.siren, agent_train_choose(training, &state));
-            if (rehearsal.siren.state.epoch == epoch)
-                break;
-            state = rehearsal_state(&rehearsal);
-            agent_train_see(training, &state);
-        }
-    }
+    struct world *world = context;
+    rehearsal_begin(world->comparison, &world->rehearsal);
+    *out_state = rehearsal_state(&world->rehearsal);
 }
 
-/* Functions are shifted until the budget is just kept: in each rehearsal by half the last step. */
-static void set_offset(struct comparison *comparison, struct agent *agent)
+static bool world_step(void *context, struct epoch_choice choice, struct epoch_state *state)
 {
-    double low = -offset_max, high = offset_max;
-    const double share = comparison->options->is_noisy ? noisy_share : 1;
-    for (int i = 0; i < OFFSET_REHEARSALS; i++) {
-        struct rehearsal rehearsal;
-        rehearsal_begin(comparison, &rehearsal);
-        agent->offset = (low + high) / 2;
-        while (rehearsal.siren.end == SIREN_RUNNING) {
-            const struct epoch_state state = rehearsal_state(&rehearsal);
-            siren_step(&rehearsal.siren, agent_choose(agent, &comparison->task, &state));
-        }
-        const int64_t spent_micro =
-            comparison->task.budget_micro - rehearsal_state(&rehearsal).left_micro;
-        if (rehearsal.siren.end == SIREN_REACHED &&
-            (double)spent_micro <= share * (double)comparison->task.budget_micro)
-            low = agent->offset;
-        else
-            high = agent->offset;
-        agent->episode_count++;
-    }
-    agent->offset = low;
+    struct rehearsal *rehearsal = &((struct world *)context)->rehearsal;
+    siren_step(&rehearsal->siren, choice);
+    const bool is_done = rehearsal->siren.state.epoch > state->epoch;
+    *state = rehearsal_state(rehearsal);
+    return is_done;
 }
 
 /* One run of choices drawn anew every few epochs: a fit needs numbers that do not go with the loss.
@@ -177,8 +145,17 @@ static struct agent *rehearse_agent(struct comparison *comparison)
         return NULL;
     ASSERT(count >= SIREN_AGENT_REHEARSALS_MIN && count <= SIREN_REHEARSALS_MAX);
     struct agent *agent = agent_new(comparison->centre, comparison->options->seed);
-    train(comparison, agent, count - OFFSET_REHEARSALS);
-    set_offset(comparison, agent);
+    struct world world = {.comparison = comparison};
+    const struct rehearsal_world runs = {world_begin, world_step, &world};
+    const struct agent_rehearse_options options = {
+        .task = comparison->task,
+        .time_scale_s = comparison->constant_s,
+        .budget_share = comparison->options->is_noisy ? noisy_share : 1,
+        .run_count = count - AGENT_OFFSET_RUNS,
+        .seed = comparison->options->seed + 1,
+    };
+    agent_rehearse(agent, &options, &runs);
+    agent_set_offset(agent, &options, &runs);
     return agent;
 }
 
@@ -215,7 +192,7 @@ static struct scheduler *make_planner(const void *context)
 static struct scheduler *make_auto(const void *context)
 {
     const struct comparison *comparison = context;
-    return scheduler_new_auto(&(struct scheduler_auto){
+    return scheduler_new_auto(&(struct scheduler_guard){
         .task = &comparison->task,
         .history = comparison->history.seen_count > 0 ? &comparison->history : NULL,
         .constant_run = comparison->constant_run,
