@@ -5,13 +5,14 @@
 #include "base/json.h"
 #include "cli/function_here.h"
 #include "cli/function_job.h"
+#include "cli/function_schedule.h"
 #include "cli/function_token.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
 #include "client/bring.h"
 #include "client/upload.h"
-#include "function/chooser_scheduler.h"
 #include "function/driver.h"
+#include "function/earlier.h"
 #include "function/lesson.h"
 #include "market/price.h"
 #include "runtime/job_model.h"
@@ -28,14 +29,13 @@
 
 enum { EVALUATION_BATCH = 256 };
 
-static const char *const schedules[] = {"constant", "decay", "planner", NULL};
-enum { SCHEDULE_IS_CONSTANT, SCHEDULE_IS_DECAY, SCHEDULE_IS_PLANNER };
-
 struct train_command {
     const char *file, *output, *dataset_dir, *store, *state_dir, *url, *name, *token_file, *resume;
+    const char *agent, *save_agent;
+    struct option_list earlier;
     bool is_lambda, keeps_updates;
     uint64_t functions, functions_last, memory_mb, memory_last_mb, staleness, span;
-    int64_t time_ms, cpu_milli, budget_micro, core_micro, ram_micro, rate_milli;
+    int64_t time_ms, cpu_milli, budget_micro, core_micro, ram_micro, rate_milli, margin_milli;
     int schedule;
 };
 
@@ -51,16 +51,31 @@ static const struct option train_options[] = {
     {"memory", OPTION_U64, TRAIN(memory_mb), "MB", "256",
      "Memory of a function; it has MB / 1769 of a core.", .minimum = HOST_MEMORY_MB_MIN,
      .maximum = HOST_MEMORY_MB_MAX},
-    {"schedule", OPTION_CHOICE, TRAIN(schedule), "NAME", "constant",
+    {"schedule", OPTION_CHOICE, TRAIN(schedule), "NAME", "auto",
      "How both change from epoch to epoch: constant; decay to --functions-last and --memory-last; "
-     "or planner, which fits what it sees and plans the rest, with --functions at most, for a job "
-     "with target.loss and --budget.",
-     .choices = schedules},
+     "for a job with target.loss and --budget, with --functions at most, planner, which fits what "
+     "it sees and plans the rest, agent, which learned to choose and goes on learning, or auto, "
+     "the planner held to the best constant of --earlier. Without both auto is constant.",
+     .choices = function_schedule_names},
     {"functions_last", OPTION_U64, TRAIN(functions_last), "COUNT", "1",
      "Functions of the last epoch, with --schedule decay.", .minimum = 1,
      .maximum = DRIVER_FUNCTIONS_MAX},
     {"memory_last", OPTION_U64, TRAIN(memory_last_mb), "MB",
      .help = "Memory in the last epoch, with --schedule decay; by default --memory."},
+    {"agent", OPTION_PATH, TRAIN(agent), "FILE",
+     .help =
+         "The agent of --schedule agent, as souk sim siren and --save-agent keep it; by default "
+         "a new one."},
+    {"save_agent", OPTION_PATH, TRAIN(save_agent), "FILE",
+     .help = "Keeps the agent with what it has learned."},
+    {"earlier", OPTION_LIST, TRAIN(earlier), "FILE",
+     .help =
+         "What an earlier run of this job printed with --json: its epochs are learned from, and "
+         "of those of one number of functions the soonest at the target is what auto and agent "
+         "are held to."},
+    {"margin", OPTION_SHARE, TRAIN(margin_milli), "SHARE", "5%",
+     "How much later than by that constant a loss may be reached before it is taken; a share of "
+     "its run."},
     {"budget", OPTION_CREDITS, TRAIN(budget_micro), "CREDITS",
      .help = "Never spend more; the job then ends with the best model so far."},
     {"core_price", OPTION_CREDITS, TRAIN(core_micro), "CREDITS",
@@ -116,7 +131,8 @@ struct training {
     struct invoker *invoker;
     struct lead *lead;
     struct driver *driver;
-    struct chooser_scheduler planner;
+    struct function_schedule *schedule;
+    double loss_start;
     struct buffer epochs; /* JSON of each */
     int64_t begun_ns;
 };
@@ -134,6 +150,24 @@ static void on_epoch(void *context, const struct driver_report *report)
     const struct function_seen *seen = &report->seen;
     struct json_writer writer;
     struct buffer one AUTO_BUFFER;
+    const struct run_epoch epoch = {
+        .epoch = report->epoch,
+        .is_cut_short = report->is_cut_short,
+        .functions = seen->choice.function_count,
+        .memory_mb = seen->choice.memory_mb,
+        .seconds = seen->total_s,
+        .fetch_s = seen->fetch_s,
+        .compute_s = seen->compute_s,
+        .update_s = seen->update_s,
+        .memory_use = seen->memory_use,
+        .cpu_use = seen->cpu_use,
+        .calls = seen->call_count,
+        .failures = seen->failure_count,
+        .staleness = report->staleness,
+        .test_loss = report->measure.loss,
+        .test_accuracy = report->measure.accuracy,
+        .cost_micro = seen->cost_micro,
+    };
     output_note(training->cli,
                 "epoch %" PRIu64 "%s: %u function%s of %u MB, %.1f s, loss %.4f, accuracy %.2f %%, "
                 "%" PRIu64 " call%s, %s so far",
@@ -144,24 +178,7 @@ static void on_epoch(void *context, const struct driver_report *report)
                 output_amount(training->cli, report->spent_micro));
     buffer_init(&one, 4096);
     json_writer_init(&writer, &one);
-    json_object_begin(&writer);
-    json_field_u64(&writer, "epoch", report->epoch);
-    json_field_bool(&writer, "is_cut_short", report->is_cut_short);
-    json_field_u64(&writer, "functions", seen->choice.function_count);
-    json_field_u64(&writer, "memory_mb", seen->choice.memory_mb);
-    json_field_double(&writer, "seconds", seen->total_s);
-    json_field_double(&writer, "fetch_s", seen->fetch_s);
-    json_field_double(&writer, "compute_s", seen->compute_s);
-    json_field_double(&writer, "update_s", seen->update_s);
-    json_field_double(&writer, "memory_use", seen->memory_use);
-    json_field_double(&writer, "cpu_use", seen->cpu_use);
-    json_field_u64(&writer, "calls", seen->call_count);
-    json_field_u64(&writer, "failures", seen->failure_count);
-    json_field_u64(&writer, "staleness", report->staleness);
-    json_field_double(&writer, "test_loss", report->measure.loss);
-    json_field_double(&writer, "test_accuracy", report->measure.accuracy);
-    json_field_i64(&writer, "cost_micro", seen->cost_micro);
-    json_object_end(&writer);
+    json_write(&writer, &run_epoch_schema, &epoch);
     if (training->epochs.size)
         buffer_append_byte(&training->epochs, ',');
     buffer_append_text(&training->epochs, buffer_text(&one));
@@ -178,7 +195,10 @@ static void print_json(const struct training *training, const struct driver_outc
     json_field_string(&writer, "job", training->job.name);
     json_field_string(&writer, "end", driver_end_names[outcome->end]);
     json_field_string(&writer, "reason", outcome->reason);
+    json_field_string(&writer, "schedule", function_schedule_names[training->wanted->schedule]);
+    json_field_string(&writer, "plan", function_schedule_plan(training->schedule));
     json_field_u64(&writer, "epochs_done", outcome->epochs);
+    json_field_double(&writer, "test_loss_start", training->loss_start);
     json_field_double(&writer, "test_loss", outcome->best.loss);
     json_field_double(&writer, "test_accuracy", outcome->best.accuracy);
     json_field_u64(&writer, "samples", lead_samples(training->lead));
@@ -366,47 +386,42 @@ static struct bill_price price_of(const struct train_command *wanted)
         .ram_micro_per_hour = wanted->ram_micro ? wanted->ram_micro : cold.ram_micro};
 }
 
-/* What the planner knows before it has seen an epoch. */
-static int open_planner(struct training *training, struct error *error)
+static int open_schedule(struct training *training, struct error *error)
 {
     const struct train_command *wanted = training->wanted;
     const struct bill_price price = price_of(wanted);
+    const uint64_t memory_last_mb =
+        wanted->memory_last_mb ? wanted->memory_last_mb : wanted->memory_mb;
     struct driver_measure start;
-    if (wanted->schedule != SCHEDULE_IS_PLANNER)
-        return 0;
-    if (training->target.loss <= 0 || wanted->budget_micro <= 0)
-        return error_set(error, ERROR_INVALID,
-                         "--schedule planner: the job needs train.target.loss, and --budget");
+    if (wanted->schedule != FUNCTION_SCHEDULE_AGENT && (wanted->agent || wanted->save_agent))
+        return error_set(error, ERROR_INVALID, "--agent and --save-agent: with --schedule agent");
     if (measure(training, lead_parameters(training->lead), &start, error) < 0)
         return -1;
-    const struct epoch_task task = {
-        .space = {(uint32_t)wanted->functions, (uint32_t)wanted->memory_mb, 64,
-                  (uint32_t)wanted->memory_mb},
+    training->loss_start = start.loss;
+    const struct function_schedule_options options = {
+        .cli = training->cli,
+        .kind = (enum function_schedule_kind)wanted->schedule,
+        .first = {(uint32_t)wanted->functions, (uint32_t)wanted->memory_mb},
+        .last = {(uint32_t)wanted->functions_last, (uint32_t)memory_last_mb},
+        .job = training->job.name,
+        .epochs = training->spec.train.epochs,
+        .seed = training->spec.train.seed,
         .loss_start = start.loss,
         .loss_target = training->target.loss,
         .price = 1e-6 / 3600 *
                  ((double)price.core_micro_per_hour * 1024 / BILL_MB_PER_CORE +
                   (double)price.ram_micro_per_hour),
         .budget_micro = wanted->budget_micro,
-        .epoch_max = training->spec.train.epochs < EPOCH_COUNT_MAX
-                         ? (uint32_t)training->spec.train.epochs
-                         : EPOCH_COUNT_MAX,
+        .margin = 1e-3 * (double)wanted->margin_milli,
+        .agent_file = wanted->agent,
+        .earlier = wanted->earlier,
     };
-    training->planner.scheduler = scheduler_new_planner(&task, NULL);
-    return 0;
+    return function_schedule_open(&options, &training->schedule, error);
 }
 
-static void open_driver(struct training *training, void *constant, void *decay)
+static void open_driver(struct training *training)
 {
     const struct train_command *wanted = training->wanted;
-    const struct {
-        function_chooser *choose;
-        void *context;
-    } schedule[] = {
-        [SCHEDULE_IS_CONSTANT] = {chooser_constant, constant},
-        [SCHEDULE_IS_DECAY] = {chooser_decay, decay},
-        [SCHEDULE_IS_PLANNER] = {chooser_scheduler, &training->planner},
-    };
     const struct driver_options options = {
         .loop = training->loop,
         .lead = training->lead,
@@ -421,8 +436,8 @@ static void open_driver(struct training *training, void *constant, void *decay)
         .time_ms = wanted->time_ms,
         .price = price_of(wanted),
         .budget_micro = wanted->budget_micro,
-        .choose = schedule[wanted->schedule].choose,
-        .choose_context = schedule[wanted->schedule].context,
+        .choose = function_schedule_choose,
+        .choose_context = training->schedule,
         .measure = measure,
         .on_epoch = on_epoch,
         .context = training,
@@ -443,6 +458,9 @@ static int run_driver(struct training *training, struct error *error)
     struct driver_outcome outcome = {0};
     output_note(training->cli, "Job %s begins at model %" PRIu64 ".", training->job.name,
                 lead_version(training->lead));
+    output_note(training->cli, "Schedule %s: %s.",
+                function_schedule_names[training->wanted->schedule],
+                function_schedule_plan(training->schedule));
     int result = loop_signal_open(training->loop, SIGTERM, on_signal, training, &term, error);
     if (result == 0)
         result = loop_signal_open(training->loop, SIGINT, on_signal, training, &interrupt, error);
@@ -455,6 +473,9 @@ static int run_driver(struct training *training, struct error *error)
     const double seconds = 1e-9 * (double)(clock_monotonic_ns(&clock_system) - training->begun_ns);
     if (save_model(training, &outcome, seconds, error) < 0)
         return -1;
+    if (training->wanted->save_agent &&
+        function_schedule_save_agent(training->schedule, training->wanted->save_agent, error) < 0)
+        return error_wrap(error, "--save-agent");
     if (training->cli->common.json) {
         print_json(training, &outcome, seconds);
     } else {
@@ -474,7 +495,7 @@ static int run_driver(struct training *training, struct error *error)
 static void training_done(struct training *training)
 {
     driver_free(training->driver);
-    scheduler_free(training->planner.scheduler);
+    function_schedule_free(training->schedule);
     lead_free(training->lead);
     invoker_free(training->invoker);
     function_here_free(training->here);
@@ -492,17 +513,12 @@ static int run_train(void *context, const void *options, struct error *error)
     const struct train_command *wanted = options;
     __attribute__((cleanup(training_done))) struct training training = {
         .cli = context, .wanted = wanted, .begun_ns = clock_monotonic_ns(&clock_system)};
-    struct function_choice choice = {(uint32_t)wanted->functions, (uint32_t)wanted->memory_mb};
-    const uint64_t memory_last =
-        wanted->memory_last_mb ? wanted->memory_last_mb : wanted->memory_mb;
-    struct chooser_decay decay = {choice,
-                                  {(uint32_t)wanted->functions_last, (uint32_t)memory_last}};
     buffer_init(&training.epochs, 4 << 20);
     if (loop_open(&clock_system, &training.loop, error) < 0 || read_job(&training, error) < 0 ||
         open_place(&training, error) < 0 || open_invoker(&training, error) < 0 ||
-        open_lead(&training, error) < 0 || open_planner(&training, error) < 0)
+        open_lead(&training, error) < 0 || open_schedule(&training, error) < 0)
         return -1;
-    open_driver(&training, &choice, &decay);
+    open_driver(&training);
     return run_driver(&training, error);
 }
 

@@ -1,6 +1,6 @@
 /* souk sim siren: schedulers of elastic training beside each other in virtual time. */
-#include "base/file.h"
 #include "base/units.h"
+#include "cli/agent_store.h"
 #include "cli/output.h"
 #include "cli/sim_siren.h"
 
@@ -103,27 +103,12 @@ static int check(const struct sim_siren *plan, struct error *error)
     return 0;
 }
 
-static int read_agent(const char *path, struct agent **out_agent, struct error *error)
-{
-    struct buffer bytes AUTO_BUFFER;
-    buffer_init(&bytes, AGENT_FILE_BYTES_MAX);
-    if (file_read(path, &bytes, error) < 0 ||
-        agent_decode(buffer_text(&bytes), out_agent, error) < 0)
-        return error_wrap(error, "%.150s", path);
-    return 0;
-}
-
 static int save_agent(const char *path, const struct agent *agent, struct error *error)
 {
-    struct buffer bytes AUTO_BUFFER;
-    buffer_init(&bytes, AGENT_FILE_BYTES_MAX);
     if (!agent)
         return error_set(error, ERROR_NOT_FOUND,
                          "no agent was trained: no constant reaches the target with this budget");
-    if (agent_encode(agent, &bytes, error) < 0)
-        return -1;
-    const struct text part = buffer_text(&bytes);
-    return file_replace(path, &part, 1, 0644, error);
+    return agent_store_write(path, agent, error);
 }
 
 static void run_cells(struct sim_siren *plan)
@@ -164,7 +149,7 @@ static int run(struct sim_siren *plan, struct error *error)
 {
     const struct sim_siren_options *wanted = plan->wanted;
     if (wanted->inspect) {
-        if (read_agent(wanted->inspect, &plan->agent, error) < 0)
+        if (agent_store_read(wanted->inspect, &plan->agent, error) < 0)
             return -1;
         sim_siren_inspect(plan->cli, plan->agent);
         return 0;
@@ -173,7 +158,7 @@ static int run(struct sim_siren *plan, struct error *error)
         return -1;
     if (wanted->serve)
         return sim_siren_serve(plan, error);
-    if (wanted->agent && read_agent(wanted->agent, &plan->agent, error) < 0)
+    if (wanted->agent && agent_store_read(wanted->agent, &plan->agent, error) < 0)
         return -1;
     plan->cells =
         arena_alloc(plan->cli->arena, plan->seed_count * plan->budget_count * sizeof(*plan->cells));

@@ -108,7 +108,7 @@ int function_job_put(struct arena *arena, struct object_store *store, const char
 
 void function_job_name(struct text name, char out[WORK_JOB_SIZE])
 {
-    uint8_t chance[4];
+    uint8_t chance[WORK_JOB_CHANCE_SIZE / 2];
     char hex[2 * sizeof(chance) + 1];
     size_t size = 0;
     for (size_t i = 0; i < name.size && size < WORK_JOB_SIZE - sizeof(hex) - 2; i++)

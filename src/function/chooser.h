@@ -29,6 +29,7 @@ struct function_state {
     double loss;                      /* of the model as it is, on the test data */
     const struct function_seen *seen; /* of the epoch before; NULL before the first */
     int64_t budget_micro;             /* left; INT64_MAX: there is none */
+    int64_t held_micro;               /* of it, by calls of as many functions as last; not spent */
 };
 
 typedef struct function_choice function_chooser(void *context, const struct function_state *state);

@@ -28,7 +28,7 @@ struct function_choice chooser_scheduler(void *context, const struct function_st
     if (state->seen)
         see(chooser, state->seen);
     chooser->state.loss = state->loss;
-    chooser->state.left_micro = state->budget_micro;
+    chooser->state.left_micro = state->budget_micro - state->held_micro;
     const struct epoch_choice choice = scheduler_choose(chooser->scheduler, &chooser->state);
     return (struct function_choice){choice.function_count, choice.memory_mb};
 }

@@ -181,6 +181,14 @@ static int64_t call_most(const struct driver *driver)
                            driver->time_ms + START_MS_MAX);
 }
 
+/* Of as many functions as last, with the limit of the next epoch. */
+static int64_t next_held(const struct driver *driver)
+{
+    return driver->choice.function_count * bill_call_micro(&driver->options.price,
+                                                           driver->choice.memory_mb,
+                                                           time_limit(driver) + START_MS_MAX);
+}
+
 /* Without a single call there would be nothing but the model it began with. */
 static int check_first_call(const struct driver *driver, struct error *error)
 {
@@ -206,6 +214,7 @@ static int begin_epoch(struct driver *driver, struct error *error)
         .loss = driver->loss,
         .seen = driver->seen.call_count ? &driver->seen : NULL,
         .budget_micro = budget_left(driver),
+        .held_micro = next_held(driver),
     };
     driver->choice = driver->options.choose(driver->options.choose_context, &state);
     if (driver->choice.function_count < 1 || driver->choice.function_count > DRIVER_FUNCTIONS_MAX)

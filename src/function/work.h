@@ -18,6 +18,7 @@
 
 enum {
     WORK_JOB_SIZE = 49,
+    WORK_JOB_CHANCE_SIZE = 8, /* of its last characters, by chance */
     WORK_JSON_MAX = 64 << 10, /* of a request or an answer */
     WORK_HEADER_SIZE = 20,    /* of an idx file at most */
 };

@@ -95,18 +95,6 @@ def test_the_number_of_functions_decays_from_epoch_to_epoch(souk, tmp_path):
     assert result["test_accuracy"] > 0.6
 
 
-def test_a_planner_chooses_by_what_it_saw(souk, tmp_path):
-    job = write_job(tmp_path, epochs=4)
-    job.write_text(job.read_text() + "  target: {loss: 0.1}\n")
-    assert "--budget" in souk("function", "train", job, "--schedule", "planner", "-o", tmp_path, code=2).stderr
-    result = train(souk, job, "-o", tmp_path / "model", "--schedule", "planner", "--functions", 6, "--memory", 128,
-                   "--budget", "0.01")
-    assert result["end"] in ("epochs", "budget", "target") and result["spent_micro"] <= 10000
-    chosen = [epoch["functions"] for epoch in result["epochs"]]
-    assert chosen and all(1 <= count <= 6 for count in chosen)
-    assert {epoch["memory_mb"] for epoch in result["epochs"]} == {128}
-
-
 def test_the_budget_ends_a_job_with_its_best_model(souk, tmp_path):
     # Of a call 12 s are held for, about 0.113 credits, and it takes some hundredths of a second.
     result = train(souk, write_job(tmp_path, epochs=50), "-o", tmp_path / "model", "--functions", 4, "--budget",
