@@ -52,6 +52,8 @@ struct driver {
     uint32_t running;
     int64_t held_micro, time_ms, longest_ms, epoch_ns;
     bool is_ending, has_ended, is_short; /* of money */
+    uint64_t epoch;
+    bool is_told; /* of the epoch, how it ended */
     struct driver_outcome outcome;
     float *best;
     bool has_best;
@@ -146,13 +148,14 @@ static void report(struct driver *driver, const struct driver_measure *measured,
 {
     see_epoch(driver, measured);
     const struct driver_report told = {
-        .epoch = lead_epoch(driver->options.lead) - !is_cut_short,
+        .epoch = driver->epoch,
         .is_cut_short = is_cut_short,
         .seen = driver->seen,
         .measure = *measured,
         .staleness = epoch_plan_staleness_seen(driver->plan),
         .spent_micro = driver->outcome.spent_micro,
     };
+    driver->is_told = true;
     if (driver->options.on_epoch)
         driver->options.on_epoch(driver->options.context, &told);
 }
@@ -241,19 +244,37 @@ static int begin_epoch(struct driver *driver, struct error *error)
         realloc(driver->ready, (driver->options.batch_count + 1) * sizeof(*driver->ready));
     ASSERT(driver->ready);
     driver->tally = (struct tally){0};
+    driver->epoch = lead_epoch(lead);
+    driver->is_told = false;
     driver->epoch_ns = now_ns(driver);
     return 0;
 }
 
-/* All are back and every batch is in. */
+/* The model with all of the epoch in it, and as the first of the next. A store that is away is
+ * asked again. */
+static int publish_end(struct driver *driver, struct error *error)
+{
+    struct lead *lead = driver->options.lead;
+    for (int i = 0; i < PUBLISH_ATTEMPTS; i++) {
+        if ((lead_epoch(lead) != driver->epoch ||
+             lead_publish(lead, driver->plan, lead_version(lead), error) == 0) &&
+            lead_end_epoch(lead, error) == 0)
+            return 0;
+        if (error->code != ERROR_UNAVAILABLE)
+            break;
+    }
+    return -1;
+}
+
+/* All are back and every batch is in. What the epoch made is measured before it is published: it
+ * may be the best, whatever becomes of the store. */
 static void end_epoch(struct driver *driver)
 {
     struct lead *lead = driver->options.lead;
     struct driver_measure measured;
     struct error error;
     char words[64];
-    if (lead_publish(lead, driver->plan, lead_version(lead), &error) < 0 ||
-        lead_end_epoch(lead, &error) < 0 || measure(driver, &measured, &error) < 0) {
+    if (measure(driver, &measured, &error) < 0 || publish_end(driver, &error) < 0) {
         finish(driver, DRIVER_FAILED, "%s", error.message);
         return;
     }
@@ -271,12 +292,13 @@ static void end_epoch(struct driver *driver)
 /* What the epoch has so far may be better than where it began. */
 static void end_short(struct driver *driver)
 {
+    struct lead *lead = driver->options.lead;
     struct driver_measure measured;
     struct error error;
-    if (!driver->plan || epoch_plan_version(driver->plan) != lead_version(driver->options.lead))
+    if (!driver->plan || driver->is_told)
         return;
-    if (lead_publish(driver->options.lead, driver->plan, lead_version(driver->options.lead),
-                     &error) < 0)
+    if (lead_epoch(lead) == driver->epoch &&
+        lead_publish(lead, driver->plan, lead_version(lead), &error) < 0)
         log_event(LOG_WARN, "model_not_published", "reason=\"%s\"", error.message);
     if (measure(driver, &measured, &error) == 0)
         report(driver, &measured, /* is_cut_short= */ true);

@@ -7,6 +7,7 @@
 #include "function/chooser_scheduler.h"
 #include "function/driver.h"
 #include "function/job_scene_internal.h"
+#include "function/object_store_internal.h"
 
 #include <math.h>
 
@@ -30,6 +31,8 @@ struct direct {
     struct random random;
     uint32_t trouble_in_ten;
     bool always_fails;
+    int64_t cut_ms; /* what a call has of its time; 0: all */
+    uint64_t answered;
     uint32_t memory_mb, running, running_max, configured;
     int64_t time_ms, billed_ms; /* of each call */
     int64_t cost_micro;
@@ -72,8 +75,8 @@ static void answer(void *context)
     buffer_init(&out, WORK_JSON_MAX);
     const enum trouble trouble = draw(direct);
     const struct text request = buffer_text(&pending->request);
-    const struct handler_limits limits = {.deadline_ns =
-                                              direct->scene->now_ns + direct->time_ms * 1000000,
+    const int64_t time_ms = direct->cut_ms ? direct->cut_ms : direct->time_ms;
+    const struct handler_limits limits = {.deadline_ns = direct->scene->now_ns + time_ms * 1000000,
                                           .memory_bytes = (int64_t)direct->memory_mb << 20};
     struct invoke_result result = {.outcome = INVOKE_ANSWERED,
                                    .reason = "",
@@ -104,6 +107,7 @@ static void answer(void *context)
         direct->cost_micro += bill_call_micro(&direct->price, direct->memory_mb, result.billed_ms);
     result.payload = buffer_text(&out);
     direct->running--;
+    direct->answered++;
     pending->callback(pending->context, &result);
     buffer_done(&pending->request);
     free(pending);
@@ -139,6 +143,38 @@ static int direct_configure(struct invoker *invoker, uint32_t memory_mb, int64_t
 }
 
 static const struct invoker_ops direct_ops = {.call = direct_call, .configure = direct_configure};
+
+/* ---- A store that fails ---------------------------------------------------------------------- */
+
+struct failing_store {
+    struct object_store store;
+    struct object_store *inner;
+    uint64_t puts, fails_from, fails_until; /* of the puts; what is read is there */
+};
+
+static int failing_read(struct object_store *store, const char *key, struct buffer *out,
+                        struct error *error)
+{
+    return object_store_read(((struct failing_store *)store)->inner, key, out, error);
+}
+
+static int failing_put(struct object_store *store, const char *key, struct text bytes, bool is_once,
+                       struct error *error)
+{
+    struct failing_store *failing = (struct failing_store *)store;
+    const uint64_t put = failing->puts++;
+    if (put >= failing->fails_from && put < failing->fails_until)
+        return error_set(error, ERROR_UNAVAILABLE, "the store is away");
+    return object_store_put(failing->inner, key, bytes, is_once, error);
+}
+
+static int failing_delete(struct object_store *store, const char *key, struct error *error)
+{
+    return object_store_delete(((struct failing_store *)store)->inner, key, error);
+}
+
+static const struct object_store_ops failing_ops = {
+    .read = failing_read, .put = failing_put, .delete = failing_delete};
 
 /* ---- The job --------------------------------------------------------------------------------- */
 
@@ -178,8 +214,8 @@ static void on_epoch(void *context, const struct driver_report *report)
     job->reports[job->report_count++] = *report;
 }
 
-static void open_job(struct trial_job *job, struct job_scene *scene, struct loop *loop,
-                     uint32_t trouble_in_ten)
+static void open_job_in(struct trial_job *job, struct job_scene *scene, struct object_store *store,
+                        struct loop *loop, uint32_t trouble_in_ten)
 {
     struct error error = {0};
     *job = (struct trial_job){.direct = {.invoker = {&direct_ops},
@@ -189,13 +225,19 @@ static void open_job(struct trial_job *job, struct job_scene *scene, struct loop
                                          .billed_ms = 40,
                                          .price = {20000000, 2000000, 0}}};
     random_init(&job->direct.random, 11);
-    const struct lead_options options = {.store = scene->store,
+    const struct lead_options options = {.store = store,
                                          .job = &scene->job,
                                          .parameters = lesson_parameters(scene->lesson),
                                          .parameter_count = lesson_parameter_count(scene->lesson),
                                          .batch_count = BATCHES,
                                          .run = LEAD_RUN_STEP};
     ASSERT_OK(lead_open(&options, &job->lead, &error));
+}
+
+static void open_job(struct trial_job *job, struct job_scene *scene, struct loop *loop,
+                     uint32_t trouble_in_ten)
+{
+    open_job_in(job, scene, scene->store, loop, trouble_in_ten);
 }
 
 static struct driver_options job_options(struct trial_job *job, void *choice)
@@ -385,6 +427,93 @@ static void a_function_that_never_works_ends_the_job(void **state)
     lead_free(job.lead);
 }
 
+static void a_store_that_goes_away_ends_the_job_with_the_best_model_so_far(void **state)
+{
+    struct error error = {0};
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {2, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    /* From the end of the first epoch on, and from the midst of the second: each span's model and
+     * which it is are put, and so is the first of each epoch. */
+    const uint64_t first_puts = 2, span_puts = 2 * (BATCHES / 2);
+    const uint64_t breaks[] = {first_puts + span_puts, first_puts + span_puts + 2 + 4};
+    for (int i = 0; i < 2; i++) {
+        struct job_scene *scene = *state;
+        struct trial_job job;
+        struct driver_outcome outcome;
+        struct failing_store failing = {{&failing_ops}, scene->store, 0, breaks[i], UINT64_MAX};
+        open_job_in(&job, scene, &failing.store, loop, 0);
+        struct driver_options options = job_options(&job, &choice);
+        options.staleness = 2;
+        struct driver *driver = driver_new(&options);
+        ASSERT_OK(driver_run(driver, &outcome, &error));
+        assert_int_equal(outcome.end, DRIVER_FAILED);
+        assert_non_null(strstr(outcome.reason, "the store is away"));
+        assert_int_equal(outcome.epochs, i);
+        assert_int_equal(job.report_count, i + 1);
+        const struct driver_report *last = &job.reports[i];
+        assert_true(last->is_cut_short && last->epoch == (uint64_t)i);
+        /* What it had when the store went is measured, paid for, and all there is. */
+        assert_true(outcome.best.loss <= last->measure.loss);
+        struct driver_measure again = {0};
+        ASSERT_OK(measure(&job, outcome.parameters, &again, &error));
+        assert_true(fabs(again.loss - outcome.best.loss) < 1e-12 && again.loss < 2.2);
+        assert_int_equal(outcome.spent_micro, job.direct.cost_micro);
+        assert_int_equal(outcome.spent_micro, last->spent_micro);
+        assert_int_equal(job.direct.running, 0);
+        driver_free(driver);
+        lead_free(job.lead);
+        assert_int_equal(job_scene_tear_down(state) || job_scene_set_up(state), 0);
+    }
+}
+
+static void a_store_that_comes_back_is_asked_again(void **state)
+{
+    struct error error = {0};
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {2, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    /* Wherever it is away for two puts. */
+    for (uint64_t from = 2; from < 40; from++) {
+        struct job_scene *scene = *state;
+        struct trial_job job;
+        struct driver_outcome outcome;
+        struct failing_store failing = {{&failing_ops}, scene->store, 0, from, from + 2};
+        open_job_in(&job, scene, &failing.store, loop, 0);
+        struct driver_options options = job_options(&job, &choice);
+        struct driver *driver = driver_new(&options);
+        ASSERT_OK(driver_run(driver, &outcome, &error));
+        assert_int_equal(outcome.end, DRIVER_EPOCHS);
+        assert_int_equal(lead_samples(job.lead), EPOCHS * BATCHES * BATCH);
+        driver_free(driver);
+        lead_free(job.lead);
+        assert_int_equal(job_scene_tear_down(state) || job_scene_set_up(state), 0);
+    }
+}
+
+static void a_function_whose_time_ends_leaves_the_rest_to_the_next(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {2, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 0);
+    job.direct.cut_ms = 45; /* enough for some of an epoch's batches */
+    struct driver_options options = job_options(&job, &choice);
+    options.span_batches = BATCHES;
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &outcome, &error));
+    assert_int_equal(outcome.end, DRIVER_EPOCHS);
+    assert_int_equal(lead_samples(job.lead), EPOCHS * BATCHES * BATCH);
+    assert_true(job.direct.answered > EPOCHS);
+    assert_int_equal(outcome.failures, 0);
+    assert_int_equal(outcome.spent_micro, job.direct.cost_micro);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +524,9 @@ int main(void)
         CASE(a_budget_below_one_call_is_refused),
         CASE(a_scheduler_sees_every_epoch_and_chooses_the_next),
         CASE(a_function_that_never_works_ends_the_job),
+        CASE(a_store_that_goes_away_ends_the_job_with_the_best_model_so_far),
+        CASE(a_store_that_comes_back_is_asked_again),
+        CASE(a_function_whose_time_ends_leaves_the_rest_to_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

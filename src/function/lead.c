@@ -57,6 +57,7 @@ struct lead {
     uint64_t version, published, epoch, samples;
     uint64_t named;    /* as the newest; whether it is there is not known until it is published */
     bool is_published; /* as it is */
+    bool is_between;   /* the next epoch has begun, and its first model is not published yet */
     struct batch_span *covered; /* [LEAD_SPANS_MAX] */
     size_t covered_count;
     uint64_t models[MODELS_MAX]; /* that are in the store, the oldest first */
@@ -209,11 +210,17 @@ int lead_publish(struct lead *lead, const struct epoch_plan *plan, uint64_t olde
 /* The same vector under the next number: what a version has of which epoch never changes. */
 int lead_end_epoch(struct lead *lead, struct error *error)
 {
-    lead->epoch++;
-    lead->version++;
-    lead->covered_count = 0;
-    lead->is_published = false;
-    return publish(lead, lead->version, error);
+    if (!lead->is_between) {
+        lead->epoch++;
+        lead->version++;
+        lead->covered_count = 0;
+        lead->is_published = false;
+        lead->is_between = true;
+    }
+    if (publish(lead, lead->version, error) < 0)
+        return -1;
+    lead->is_between = false;
+    return 0;
 }
 
 /* ---- Going on -------------------------------------------------------------------------------- */

@@ -65,5 +65,6 @@ MUST_CHECK int lead_fold(struct lead *lead, const struct work_request *request,
  * below `oldest`, and updates that are in it. CONFLICT: another lead is at work. */
 MUST_CHECK int lead_publish(struct lead *lead, const struct epoch_plan *plan, uint64_t oldest,
                             struct error *error);
-/* The epoch's batches are all in; publishes the model as the first of the next. */
+/* The epoch's batches are all in; publishes the model as the first of the next. Called again after
+ * it failed it goes on with that. */
 MUST_CHECK int lead_end_epoch(struct lead *lead, struct error *error);

@@ -3,6 +3,7 @@ import base64
 import json
 import pathlib
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
@@ -60,6 +61,10 @@ class Host:
         except urllib.error.HTTPError as error:
             return error.code, error.headers, error.read()
 
+    def path_of(self, *parts):
+        """In its store."""
+        return pathlib.Path(self.ready["store"], *parts)
+
     def path(self, call, name="souk-train"):
         return f"/2015-03-31/functions/{name}/{call}"
 
@@ -67,6 +72,14 @@ class Host:
         body = request if isinstance(request, bytes) else json.dumps(request).encode()
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.ask(self.path("invocations"), body, "POST", sent)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + HUNG_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
 
 
 def log_of(headers):

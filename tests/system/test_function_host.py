@@ -9,11 +9,10 @@ import os
 import pathlib
 import signal
 import stat
-import time
 
 import pytest
 from conftest import Souk
-from functions import Host, ancestors, instances, log_of, write_job
+from functions import Host, ancestors, instances, log_of, wait_for, write_job
 from serving import HUNG_S
 
 RUN = 9
@@ -43,14 +42,6 @@ def job(trained):
 def request_of(done, first=0, count=5, **changes):
     return {"job": done["job"], "epoch": 7, "run": RUN, "first_batch": first, "batch_count": count,
             "version": done["updates"], **changes}
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + HUNG_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 def test_a_call_is_answered_and_the_next_is_warm(job):
