@@ -8,12 +8,13 @@
 #include "function/host.h"
 
 struct function_here_options {
-    const char *state_dir;    /* made with mode 0700 */
+    const char *state_dir;    /* made with mode 0700; DIR-1, DIR-2, ... while others have it */
     const char *store;        /* a folder, made if it is not there; NULL: none */
     struct host_options host; /* all but its sandboxes and its store */
 };
 
 struct function_here {
+    int lock_fd; /* of its folder: what is left in there is nobody's */
     struct sandbox_host *sandboxes;
     struct host *host;
 };

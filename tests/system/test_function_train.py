@@ -193,6 +193,17 @@ def test_a_configuration_that_is_refused_for_now_is_given_again(souk, tmp_path):
     assert "4096 MB, not the 256 MB" in told
 
 
+def test_two_jobs_at_once_leave_each_other_alone(souk, tmp_path):
+    job = write_job(tmp_path, epochs=20)
+    first = souk.start("function", "train", job, "-o", tmp_path / "first", "--functions", 2, "--cpus", "0.05", "--json")
+    while not first.stderr.readline().startswith("epoch 1:"):
+        assert first.poll() is None
+    second = train(souk, write_job(tmp_path, epochs=1), "-o", tmp_path / "second", "--functions", 2)
+    result = json.loads(first.communicate()[0])
+    assert result["failures"] == 0 and result["samples"] == 20 * 60000
+    assert second["failures"] == 0 and second["samples"] == 60000
+
+
 def test_what_cannot_be_is_refused(souk, tmp_path):
     job = write_job(tmp_path)
     assert "--store" in souk("function", "train", job, "--lambda", "-o", tmp_path, code=2).stderr
