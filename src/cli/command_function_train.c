@@ -55,7 +55,7 @@ static const struct option train_options[] = {
      "How both change from epoch to epoch: constant; decay to --functions-last and --memory-last; "
      "for a job with target.loss and --budget, with --functions at most, planner, which fits what "
      "it sees and plans the rest, agent, which learned to choose and goes on learning, or auto, "
-     "the planner held to the best constant of --earlier. Without both auto is constant.",
+     "the best constant of --earlier, else the planner. Without both auto is constant.",
      .choices = function_schedule_names},
     {"functions_last", OPTION_U64, TRAIN(functions_last), "COUNT", "1",
      "Functions of the last epoch, with --schedule decay.", .minimum = 1,
@@ -71,8 +71,8 @@ static const struct option train_options[] = {
     {"earlier", OPTION_LIST, TRAIN(earlier), "FILE",
      .help =
          "What an earlier run of this job printed with --json: its epochs are learned from, and "
-         "of those of one number of functions the soonest at the target is what auto and agent "
-         "are held to."},
+         "of those of one number of functions the soonest at the target is what auto takes "
+         "and agent is held to."},
     {"margin", OPTION_SHARE, TRAIN(margin_milli), "SHARE", "5%",
      "How much later than by that constant a loss may be reached before it is taken; a share of "
      "its run."},

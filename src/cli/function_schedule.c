@@ -88,7 +88,7 @@ static void plan_learned(struct function_schedule *schedule, struct scheduler *i
     const struct function_schedule_options *options = &schedule->options;
     const struct scheduler_guard guard =
         earlier_guard(&schedule->earlier, &schedule->task, options->margin);
-    const bool is_guarded = options->kind != FUNCTION_SCHEDULE_PLANNER;
+    const bool is_guarded = options->kind == FUNCTION_SCHEDULE_AGENT;
     schedule->chooser.scheduler = is_guarded ? scheduler_new_guarded_take(inner, &guard) : inner;
     schedule->plan =
         arena_format(options->cli->arena,
@@ -123,6 +123,26 @@ static void plan_planner(struct function_schedule *schedule)
                  scheduler_new_planner(&schedule->task,
                                        earlier->history.seen_count > 0 ? &earlier->history : NULL),
                  "fits the epochs it sees and plans");
+}
+
+static void plan_auto(struct function_schedule *schedule)
+{
+    const struct function_schedule_options *options = &schedule->options;
+    const struct earlier *earlier = &schedule->earlier;
+    if (earlier->constant_epochs == 0) {
+        plan_planner(schedule);
+        return;
+    }
+    const struct epoch_state *end = &earlier->constant_run[earlier->constant_epochs - 1];
+    const struct scheduler_guard guard = earlier_guard(earlier, &schedule->task, options->margin);
+    schedule->chooser.scheduler = scheduler_new_auto(&guard);
+    schedule->plan = arena_format(
+        options->cli->arena,
+        "%u function%s of %u MB in every epoch, which of %u earlier run%s took the least to a loss "
+        "of %g within %s: %.1f s",
+        end->last.choice.function_count, end->last.choice.function_count == 1 ? "" : "s",
+        end->last.choice.memory_mb, earlier->run_count, earlier->run_count == 1 ? "" : "s",
+        options->loss_target, output_amount(options->cli, options->budget_micro), end->elapsed_s);
 }
 
 static void plan_fixed(struct function_schedule *schedule, bool is_decay)
@@ -172,7 +192,10 @@ static int plan(struct function_schedule *schedule, struct error *error)
         return -1;
     if (options->kind == FUNCTION_SCHEDULE_AGENT)
         return plan_agent(schedule, error);
-    plan_planner(schedule);
+    if (options->kind == FUNCTION_SCHEDULE_AUTO)
+        plan_auto(schedule);
+    else
+        plan_planner(schedule);
     return 0;
 }
 

@@ -22,7 +22,7 @@ static const double nothing = 1e-18; /* noise of what is exact, squared */
  * are few functions shares of those. */
 static const struct {
     double function_count, function_share, memory_share;
-} probes[] = {{300, 0.5, 0.55}, {450, 1, 0.6}, {200, 0.25, 0.68}};
+} probes[] = {{300, 0.25, 0.55}, {450, 0.5, 0.6}, {200, 0.125, 0.68}};
 
 enum { PROBE_COUNT = sizeof(probes) / sizeof(*probes) };
 
@@ -96,6 +96,8 @@ void epoch_fit_add(struct epoch_fit *fit, const struct epoch_seen *seen)
 {
     const double n = seen->choice.function_count;
     const double start_s = seen->total_s - seen->fetch_s - seen->compute_s - seen->update_s;
+    fit->function_least = fit->seen_count ? fmin(fit->function_least, n) : n;
+    fit->function_most = fmax(fit->function_most, n);
     fit->seen_count++;
     fit->start += start_s;
     fit->start_squares += start_s * start_s;

@@ -21,6 +21,7 @@ struct line_sums {
 struct epoch_fit {
     struct epoch_task task;
     uint64_t seen_count;
+    double function_least, function_most;           /* of those seen */
     double start, start_squares;                    /* seconds */
     double cost_seen, cost_formed;                  /* as billed, and for the whole of the time */
     double fetch_weight, fetch;                     /* n x fetch, weighted by the epochs */

@@ -60,7 +60,7 @@ TEST(the_first_epochs_differ_where_functions_are_few)
     struct epoch_fit fit;
     epoch_fit_init(&fit, &few);
     struct epoch_choice choice;
-    const uint32_t expected[] = {8, 16, 4};
+    const uint32_t expected[] = {4, 8, 2};
     for (int i = 0; i < 3; i++) {
         assert_true(epoch_fit_probe(&fit, &choice));
         assert_int_equal(choice.function_count, expected[i]);

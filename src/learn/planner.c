@@ -17,6 +17,7 @@ static const double exact_noise = 1e-3;
  * share for what the fit does not know. */
 static const double epoch_deviations = 6, kept_share = 0.004, end_doubt = 0.02;
 static const double work_kept_share = 0.05;
+static const double work_reach = 2; /* times what was seen: farther away the fit tells nothing */
 static const double luck_deviations = 2.5; /* kept in reserve */
 static const double kept_epochs = 0.5;     /* of the budget, for the last epoch to be whole */
 
@@ -74,6 +75,11 @@ static struct plan_outlook look_at_work(const struct planner *planner,
         plan_constant(planner->plan, state->loss, (1 - work_kept_share) * left, end_doubt);
     if (outlook.choice.function_count == 0)
         outlook.choice = fewer(planner, state);
+    const double n = outlook.choice.function_count;
+    outlook.choice = epoch_round(&planner->fit.task.space,
+                                 fmin(fmax(n, planner->fit.function_least / work_reach),
+                                      planner->fit.function_most * work_reach),
+                                 outlook.choice.memory_mb);
     return outlook;
 }
 

@@ -73,4 +73,6 @@ struct scheduler_guard {
  */
 struct scheduler *scheduler_new_guarded_take(struct scheduler *inner,
                                              const struct scheduler_guard *options);
-struct scheduler *scheduler_new_auto(const struct scheduler_guard *options); /* the planner so */
+/* The planner so. Where losses go with the work (epoch.h) one number of functions is the best to
+ * the end, and a constant that was found is kept. */
+struct scheduler *scheduler_new_auto(const struct scheduler_guard *options);

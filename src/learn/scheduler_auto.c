@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const double guard_luck = 3;
+static const double luck_max = 0.35; /* of the constant's run, whatever chance explains */
 
 struct guard {
     struct scheduler scheduler;
@@ -31,7 +32,7 @@ static double allowed(const struct guard *self)
 {
     const double noise = self->fit.seen_count > 0 ? epoch_fit_solve(&self->fit).loss_noise : 0;
     const double deviation = noise * sqrt(2.0 * self->constant_epochs) / self->way;
-    return self->margin + guard_luck * deviation;
+    return self->margin + fmin(guard_luck * deviation, luck_max);
 }
 
 static bool constant_is_better(const struct guard *self, const struct epoch_state *state)
@@ -45,12 +46,27 @@ static bool constant_is_better(const struct guard *self, const struct epoch_stat
            rest_micro <= state->left_micro;
 }
 
+/* One epoch of it, by what was seen, would end later than the constant's whole run may. */
+static bool is_too_long(const struct guard *self, const struct epoch_state *state,
+                        struct epoch_choice choice)
+{
+    if (self->constant_epochs == 0 || self->fit.seen_count == 0)
+        return false;
+    const struct epoch_state *end = &self->constant_run[self->constant_epochs - 1];
+    const struct epoch_model model = epoch_fit_solve(&self->fit).model;
+    const double epoch_s = epoch_model_total_s(&model, choice);
+    return epoch_s > epoch_model_total_s(&model, end->last.choice) &&
+           state->elapsed_s + epoch_s > (1 + allowed(self)) * end->elapsed_s &&
+           self->constant_run[0].last.cost_micro <= state->left_micro;
+}
+
 static struct epoch_choice choose(struct scheduler *scheduler, const struct epoch_state *state)
 {
     struct guard *self = (struct guard *)scheduler;
     if (state->epoch > 0 && constant_is_better(self, state))
         return self->constant_run[0].last.choice;
-    return scheduler_choose(self->inner, state);
+    const struct epoch_choice choice = scheduler_choose(self->inner, state);
+    return is_too_long(self, state, choice) ? self->constant_run[0].last.choice : choice;
 }
 
 static void see(struct scheduler *scheduler, const struct epoch_seen *seen)
@@ -101,5 +117,10 @@ struct scheduler *scheduler_new_guarded_take(struct scheduler *inner,
 
 struct scheduler *scheduler_new_auto(const struct scheduler_guard *options)
 {
-    return guard_new(&auto_ops, scheduler_new_planner(options->task, options->history), options);
+    const bool has_number =
+        options->task->loss_form == EPOCH_LOSS_WORK && options->constant_epochs > 0;
+    struct scheduler *inner = has_number
+                                  ? scheduler_new_constant(options->constant_run[0].last.choice)
+                                  : scheduler_new_planner(options->task, options->history);
+    return guard_new(&auto_ops, inner, options);
 }
