@@ -2,12 +2,16 @@
 """The local function host: how long a cold start takes, what a warm call costs, and many at once.
 
     bench/functions.py [--json] [--concurrent 150] [--rounds N] [--program build/souk]
+    bench/functions.py --schedules [--json] [--schedule-rounds 3] [--minutes 20] [--data DIR]
 
 Starts `souk function host` and calls it by its API. A warm call is one that the function refuses at
 once: what it takes is overhead alone. A cold one is the same to an instance that is started for it;
 the cold start is what it takes beyond a warm one, and cold_start_cpu_ms the CPU time that goes into
 it, whatever else the machine does. Then a job of as many functions at a time is
 trained for one epoch: every call, and that each batch is in the model once.
+
+--schedules measures something else: real jobs to a loss, by schedules and by constant numbers of functions
+(functions_schedules.py says how).
 """
 import argparse
 import http.client
@@ -16,9 +20,12 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.parse
+
+from functions_schedules import measure_schedules
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOALS = {"cold_start_ms": "<= 60", "warm_overhead_ms": "<= 5", "concurrent_errors": "0"}
@@ -38,6 +45,10 @@ parser.add_argument("--json", action="store_true")
 parser.add_argument("--concurrent", type=int, default=150)
 parser.add_argument("--rounds", type=int, default=30)
 parser.add_argument("--program", default=str(ROOT / "build/souk"))
+parser.add_argument("--schedules", action="store_true")
+parser.add_argument("--schedule-rounds", type=int, default=3)
+parser.add_argument("--minutes", type=float, default=20)
+parser.add_argument("--data", default=os.environ.get("SOUK_DATA", str(ROOT.parent / "shared" / "data")))
 wanted = parser.parse_args()
 
 
@@ -101,16 +112,24 @@ def measure_many(host, folder):
             "batches_lost_or_twice": abs(batches * 32 - result["samples"]) // 32}
 
 
-with tempfile.TemporaryDirectory() as folder:
+def measure_host(folder):
     host = Host(folder)
     try:
-        figures = measure_starts(host)
-        figures |= measure_many(host, pathlib.Path(folder))
+        return measure_starts(host) | measure_many(host, pathlib.Path(folder))
     finally:
         host.stop()
+
+
+with tempfile.TemporaryDirectory() as folder:
+    if wanted.schedules:
+        figures = measure_schedules(wanted.program, wanted.data, pathlib.Path(folder), wanted.schedule_rounds,
+                                    60 * wanted.minutes, lambda words: print(words, file=sys.stderr, flush=True))
+    else:
+        figures = measure_host(folder)
 figures["load_average"] = os.getloadavg()[0]
 if wanted.json:
     print(json.dumps(figures))
 else:
     for name, value in figures.items():
-        print(f"{name:24} {value:12.2f}  {GOALS.get(name, '')}")
+        shown = f"{value:12.2f}" if isinstance(value, (int, float)) else " ".join(f"{part:g}" for part in value)
+        print(f"{name:34} {shown}  {GOALS.get(name, '')}".rstrip())
