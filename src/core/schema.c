@@ -135,6 +135,7 @@ static const struct json_field probe_fields[] = {
     SCHEMA_FLAG("allows_images", struct probe, allows_images),
     SCHEMA_FLAG("forbids_install", struct probe, forbids_install),
     SCHEMA_FLAG("allows_index", struct probe, allows_index),
+    SCHEMA_FLAG("forbids_programs", struct probe, forbids_programs),
 };
 const struct json_schema schema_probe = JSON_SCHEMA("probe", probe_fields, struct probe);
 
@@ -182,6 +183,7 @@ static const struct json_field wishes_fields[] = {
     SCHEMA_RANGE("min_reliability_milli", struct job_wishes, min_reliability_milli, 0, 1000),
     SCHEMA_RANGE("min_speed_milli", struct job_wishes, min_speed_milli, 0, PRICE_SPEED_MILLI_MAX),
     SCHEMA_FLAG("has_image", struct job_wishes, has_image),
+    SCHEMA_FLAG("has_program", struct job_wishes, has_program),
 };
 const struct json_schema schema_wishes = JSON_SCHEMA("wishes", wishes_fields, struct job_wishes);
 

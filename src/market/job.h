@@ -73,6 +73,7 @@ struct job_wishes {
     int64_t min_reliability_milli;          /* 0..1000 */
     int64_t min_speed_milli;                /* of the speed weight */
     bool has_image;                         /* it runs in an image of its own */
+    bool has_program; /* it is no plain training: a program of its own, or work that is checked */
 };
 
 struct job_request {

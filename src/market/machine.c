@@ -94,6 +94,7 @@ bool probe_equal(const struct probe *left, const struct probe *right)
            left->allows_images == right->allows_images &&
            left->forbids_install == right->forbids_install &&
            left->allows_index == right->allows_index &&
+           left->forbids_programs == right->forbids_programs &&
            !strcmp(left->gpu_model, right->gpu_model) && !strcmp(left->labels, right->labels) &&
            !strcmp(left->cpu_model, right->cpu_model);
 }

@@ -32,6 +32,7 @@ struct probe {
     bool forbids_job_network, allows_open_network;
     bool allows_images;
     bool forbids_install, allows_index;
+    bool forbids_programs; /* it steps over batches of training jobs, and runs nothing else */
     char gpu_model[MACHINE_GPU_MODEL_SIZE];
     char labels[MACHINE_LABELS_SIZE]; /* "avx2,arm64": words with a comma between, or empty */
     char cpu_model[MACHINE_CPU_MODEL_SIZE];

@@ -161,6 +161,9 @@ static void append_claim(struct buffer *out, const struct match_wish *wish,
     case WISH_TEST_IMAGE:
         buffer_append_format(out, "%s images", is_one ? "allows" : "allow");
         return;
+    case WISH_TEST_PROGRAM:
+        buffer_append_format(out, "%s more than plain training", is_one ? "takes" : "take");
+        return;
     case WISH_TEST_SPEED:
         buffer_append_format(out, "%s as fast as min_speed %.15g", is,
                              (double)wishes->min_speed_milli / 1000.0);

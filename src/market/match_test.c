@@ -206,6 +206,11 @@ TEST(every_wish_is_kept)
     assert_int_equal(place(&fixture), MATCH_PLACED);
     REFUSES(machine->probe.allows_open_network, false);
     REFUSES(machine->probe.allows_images, false);
+    wishes->has_program = true;
+    REFUSES(machine->probe.forbids_programs, true);
+    wishes->has_program = false; /* plain training goes anywhere */
+    machine->probe.forbids_programs = true;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
     REFUSES(machine->probe.allows_index, false);
     REFUSES(machine->offers[0]->is_open, false);
     REFUSES(machine->state, MACHINE_STATE_UNREACHABLE);

@@ -8,27 +8,17 @@
 #include <string.h>
 
 static const char *const names[WISH_TEST_COUNT] = {
-    [WISH_TEST_ROLE] = "role",
-    [WISH_TEST_AUDIENCE] = "audience",
-    [WISH_TEST_SPARE] = "spare",
-    [WISH_TEST_ONLINE] = "online",
-    [WISH_TEST_OPEN] = "open",
-    [WISH_TEST_RUN_TIME] = "max_run_time",
-    [WISH_TEST_CORES] = "cores",
-    [WISH_TEST_RAM] = "ram",
-    [WISH_TEST_GPUS] = "gpus",
-    [WISH_TEST_GPU_MODEL] = "gpu_model",
-    [WISH_TEST_GPU_RAM] = "gpu_ram",
-    [WISH_TEST_DISK] = "disk",
-    [WISH_TEST_BANDWIDTH] = "bandwidth",
-    [WISH_TEST_LABELS] = "labels",
-    [WISH_TEST_NETWORK] = "network",
-    [WISH_TEST_INSTALL] = "install",
-    [WISH_TEST_IMAGE] = "image",
-    [WISH_TEST_SPEED] = "min_speed",
-    [WISH_TEST_RELIABILITY] = "min_reliability",
-    [WISH_TEST_RTT] = "max_rtt",
-    [WISH_TEST_PRICE] = "price",
+    [WISH_TEST_ROLE] = "role",           [WISH_TEST_AUDIENCE] = "audience",
+    [WISH_TEST_SPARE] = "spare",         [WISH_TEST_ONLINE] = "online",
+    [WISH_TEST_OPEN] = "open",           [WISH_TEST_RUN_TIME] = "max_run_time",
+    [WISH_TEST_CORES] = "cores",         [WISH_TEST_RAM] = "ram",
+    [WISH_TEST_GPUS] = "gpus",           [WISH_TEST_GPU_MODEL] = "gpu_model",
+    [WISH_TEST_GPU_RAM] = "gpu_ram",     [WISH_TEST_DISK] = "disk",
+    [WISH_TEST_BANDWIDTH] = "bandwidth", [WISH_TEST_LABELS] = "labels",
+    [WISH_TEST_NETWORK] = "network",     [WISH_TEST_INSTALL] = "install",
+    [WISH_TEST_IMAGE] = "image",         [WISH_TEST_PROGRAM] = "program",
+    [WISH_TEST_SPEED] = "min_speed",     [WISH_TEST_RELIABILITY] = "min_reliability",
+    [WISH_TEST_RTT] = "max_rtt",         [WISH_TEST_PRICE] = "price",
     [WISH_TEST_ROOM] = "room",
 };
 
@@ -122,6 +112,8 @@ bool wish_has(const struct match_wish *wish, enum machine_role role, enum wish_t
         return is_worker && wishes->install > OFFER_INSTALL_NONE;
     case WISH_TEST_IMAGE:
         return is_worker && wishes->has_image;
+    case WISH_TEST_PROGRAM:
+        return is_worker && wishes->has_program;
     case WISH_TEST_SPEED:
         return is_worker && wishes->min_speed_milli > 0;
     case WISH_TEST_RELIABILITY:
@@ -190,6 +182,8 @@ static bool passes(const struct match_wish *wish, enum machine_role role, enum w
                probe_install(probe) >= wishes->install;
     case WISH_TEST_IMAGE:
         return probe->allows_images;
+    case WISH_TEST_PROGRAM:
+        return !probe->forbids_programs;
     case WISH_TEST_SPEED:
         return machine_speed_milli(offer->machine) >= wishes->min_speed_milli;
     case WISH_TEST_RELIABILITY:

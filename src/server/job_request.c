@@ -97,6 +97,7 @@ static int read_wishes(const struct job_spec *spec, struct job_wishes *out, stru
     out->min_reliability_milli = spec->market.min_reliability_milli;
     out->min_speed_milli = spec->market.min_speed_milli;
     out->has_image = resources->image_id.size > 0 || job_spec_image(spec) != NULL;
+    out->has_program = job_spec_is_command(spec) || spec->sync.verify > 0;
     if (find_network(resources->network, &out->network, error) < 0 ||
         find_install(resources->install, &out->install, error) < 0 ||
         text_copy(resources->accelerators.model, out->gpu_model, sizeof(out->gpu_model), error) < 0)

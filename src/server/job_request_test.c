@@ -97,6 +97,17 @@ TEST(what_is_not_said_wishes_nothing)
     assert_string_equal(request.wishes.labels, "");
     assert_int_equal(request.wishes.network, OFFER_NETWORK_NONE);
     assert_true(request.replaces_lost); /* a job with a parameter server */
+    assert_false(request.wishes.has_program);
+}
+
+TEST(what_is_no_plain_training_wishes_for_machines_that_take_it)
+{
+    struct error error;
+    struct job_request request = {0};
+    ASSERT_OK(ask(MINIMAL "num_nodes: 3\nsync: {verify: 0.5}\n", &request, &error));
+    assert_true(request.wishes.has_program);
+    ASSERT_OK(ask("name: j\nrun: 'true'\n", &request, &error));
+    assert_true(request.wishes.has_program);
 }
 
 TEST(a_start_in_the_past_is_refused_by_name)
@@ -143,6 +154,7 @@ int main(void)
         cmocka_unit_test(every_wish_of_the_file_reaches_the_core),
         cmocka_unit_test(a_large_model_has_a_parameter_server_with_more_memory),
         cmocka_unit_test(what_is_not_said_wishes_nothing),
+        cmocka_unit_test(what_is_no_plain_training_wishes_for_machines_that_take_it),
         cmocka_unit_test(a_start_in_the_past_is_refused_by_name),
         cmocka_unit_test(a_job_for_a_cloud_asks_for_its_machines),
     };

@@ -27,5 +27,6 @@ static const struct json_field probe_fields[] = {
     {"allows_images", JSON_BOOL, offsetof(struct probe, allows_images)},
     {"forbids_install", JSON_BOOL, offsetof(struct probe, forbids_install)},
     {"allows_index", JSON_BOOL, offsetof(struct probe, allows_index)},
+    {"forbids_programs", JSON_BOOL, offsetof(struct probe, forbids_programs)},
 };
 const struct json_schema probe_body_schema = JSON_SCHEMA("probe", probe_fields, struct probe);

@@ -165,6 +165,7 @@ export const jobs = {
       max_run_time: "Open for as long as it may run", cores: "With enough cores", ram: "With enough memory", gpus: "With GPUs enough",
       gpu_model: "With this model of GPU", gpu_ram: "With enough GPU memory", disk: "With enough disk", bandwidth: "With the bandwidth",
       labels: "With the labels", network: "Letting jobs use the network so", install: "Letting jobs install so", image: "Running images",
+      program: "Taking more than plain training",
       min_speed: "Fast enough", min_reliability: "Reliable enough", max_rtt: "Near enough", price: "Cheap enough",
       room: "With room beside what runs there",
     } as Record<string, string>,
