@@ -197,16 +197,17 @@ static bool must_wait(const struct exchange_client *client)
 
 static void count_step(struct exchange_client *client, const struct exchange_step *step)
 {
-    client->steps++;
+    const uint32_t steps = step->steps ? step->steps : 1;
+    client->loss += (step->loss - client->loss) * (client->steps == 0 ? 1 : LOSS_SMOOTHING);
+    client->steps += steps;
     client->samples += step->samples;
-    client->loss += (step->loss - client->loss) * (client->steps == 1 ? 1 : LOSS_SMOOTHING);
     if (client->steps_unsent == 0) {
         client->first_step_unsent = step->first_step;
         client->first_sample_unsent = step->first_sample;
     }
-    client->steps_unsent++;
+    client->steps_unsent += steps;
     client->samples_unsent += step->samples;
-    client->loss_unsent += step->loss;
+    client->loss_unsent += step->loss * steps;
     client->compute_unsent_ns += step->ended_ns - step->started_ns;
 }
 

@@ -95,8 +95,9 @@ DEFINE_AUTO(exchange_client);
 /* --- the training thread --- */
 
 struct exchange_step {
-    uint32_t samples;
-    double loss;
+    uint32_t steps;                    /* that were made in one go; 0: one */
+    uint32_t samples;                  /* of all of them */
+    double loss;                       /* their mean */
     int64_t started_ns, ended_ns;      /* monotonic */
     uint64_t first_step, first_sample; /* made and drawn before it; where pushes are exact */
 };

@@ -58,7 +58,10 @@ struct instance {
 struct host {
     struct host_options options;
     struct remote_credentials credentials;
+    char name[SANDBOX_NAME_MAX - 24];
     char store[PATH_MAX - 32], updates[PATH_MAX];
+    int64_t share_milli; /* of what an instance has of a core */
+    bool is_idle;
     struct instance *instances;
     uint32_t instance_count, busy_count;
     uint64_t instance_number;
@@ -208,19 +211,29 @@ static int64_t cpu_milli_of(const struct host *host, uint32_t memory_mb)
 {
     const int64_t milli = (int64_t)memory_mb * 1000 / HOST_MB_PER_CORE;
     const int64_t max = host->options.cpu_max_milli;
-    return max > 0 && milli > max ? max : milli > 0 ? milli : 1;
+    const int64_t full = max > 0 && milli > max ? max : milli;
+    const int64_t share = full * host->share_milli / 1000;
+    return share > 0 ? share : 1;
+}
+
+/* False when it had to be ended. */
+static bool instance_set_cpu(struct instance *instance)
+{
+    const struct host *host = instance->host;
+    struct error error;
+    if (sandbox_set_cpu(instance->sandbox, cpu_milli_of(host, instance->memory_mb), host->is_idle,
+                        &error) == 0)
+        return true;
+    instance_end(instance, "Runtime.InitError", error.message);
+    return false;
 }
 
 static void on_ready(struct instance *instance)
 {
-    struct error error;
     struct host *host = instance->host;
     instance->ready_ns = now_ns(host);
-    if (sandbox_set_cpu(instance->sandbox, cpu_milli_of(host, instance->memory_mb), false, &error) <
-        0) {
-        instance_end(instance, "Runtime.InitError", error.message);
+    if (!instance_set_cpu(instance))
         return;
-    }
     on_pace(instance);
     if (instance->is_busy)
         loop_timer_start(instance->timer, host->options.time_ms);
@@ -311,7 +324,7 @@ static int start_sandbox(struct instance *instance, int child_fd, struct error *
         {host->updates, INSTANCE_STORE "/updates", .is_writable = true},
     };
     char name[SANDBOX_NAME_MAX];
-    snprintf(name, sizeof(name), "function-%d-%" PRIu64, (int)getpid(), instance->number);
+    snprintf(name, sizeof(name), "%s-%" PRIu64, host->name, instance->number);
     if (host->options.has_network)
         add_credentials(host, arena, environment, &variable_count);
     const struct sandbox_options options = {
@@ -454,6 +467,22 @@ int host_configure(struct host *host, uint32_t memory_mb, int64_t time_ms, struc
     return 0;
 }
 
+void host_set_share(struct host *host, int64_t share_milli, bool is_idle)
+{
+    ASSERT(share_milli > 0 && share_milli <= 1000);
+    host->share_milli = share_milli;
+    host->is_idle = is_idle;
+    for (struct instance *i = host->instances; i; i = i->next)
+        if (i->ready_ns && !i->is_ending)
+            (void)instance_set_cpu(i);
+}
+
+void host_end_instances(struct host *host)
+{
+    for (struct instance *i = host->instances; i; i = i->next)
+        instance_end(i, "Sandbox.Ended", "the host ended it");
+}
+
 uint32_t host_memory_mb(const struct host *host)
 {
     return host->options.memory_mb;
@@ -491,6 +520,13 @@ int host_open(const struct host_options *options, struct host **out_host, struct
     AUTO(host) struct host *host = memory_zeroed(1, sizeof(*host));
     host->options = *options;
     host->options.store = NULL;
+    host->share_milli = 1000;
+    if (options->name &&
+        text_copy(text_of(options->name), host->name, sizeof(host->name), error) < 0)
+        return -1;
+    if (!options->name)
+        snprintf(host->name, sizeof(host->name), "function-%d", (int)getpid());
+    host->options.name = NULL;
     if (options->credentials)
         host->credentials = *options->credentials;
     host->options.credentials = NULL;

@@ -34,6 +34,7 @@ struct remote_credentials;
 struct host_options {
     struct loop *loop;
     struct sandbox_host *sandboxes;
+    const char *name;  /* what sandboxes are called: NAME-1, ...; NULL: function-PID */
     const char *store; /* a folder; all of it can be read, updates/ in it be written. NULL: none */
     uint32_t memory_mb;
     int64_t time_ms;
@@ -59,6 +60,11 @@ MUST_CHECK int host_configure(struct host *host, uint32_t memory_mb, int64_t tim
                               struct error *error);
 uint32_t host_memory_mb(const struct host *host);
 int64_t host_time_ms(const struct host *host);
+/* How much of its share of a core an instance has, those that start later too; is_idle: and of that
+ * only what everybody else leaves over. */
+void host_set_share(struct host *host, int64_t share_milli, bool is_idle);
+/* Ends every instance; calls under way fail. */
+void host_end_instances(struct host *host);
 uint32_t host_busy_count(const struct host *host);
 uint32_t host_instance_count(const struct host *host);
 

@@ -241,7 +241,7 @@ int lesson_step(struct lesson *lesson, const struct dataset *dataset, uint32_t f
     const struct loss loss = loss_with_gradient(lesson->model, &targets);
     if (!isfinite(loss.mean))
         return error_set(error, ERROR_INVALID,
-                         "the loss is not finite: take a lower lr than %g, or fewer functions",
+                         LESSON_DIVERGED ": take a lower lr than %g, or fewer functions",
                          optimizer_options(lesson->optimizer)->lr);
     model_backward(lesson->model);
     optimizer_step(lesson->optimizer, model_kernels(lesson->model), model_parameters(lesson->model),

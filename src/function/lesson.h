@@ -46,6 +46,8 @@ MUST_CHECK int lesson_open_records(const struct lesson *lesson,
 
 /* Forgets what the optimizer gathered; `step` is its place in the schedule. */
 void lesson_begin(struct lesson *lesson, uint64_t step);
+/* How words begin that say so of a loss. */
+#define LESSON_DIVERGED "the loss is not finite"
 /* One step over the records [first, first + batch) of the data set. `number`: which batch of which
  * epoch that is, for what is drawn at random. INVALID when the loss is not finite. */
 MUST_CHECK int lesson_step(struct lesson *lesson, const struct dataset *dataset, uint32_t first,
