@@ -106,6 +106,7 @@ static const struct option lend_options[] = {
              "default.",
      .environment = "DISPLAY"},
     LEND_GUARD_OPTIONS(lend_options),
+    LEND_FUNCTION_OPTIONS(lend_options),
     LEND_SLURM_OPTIONS(lend_options),
     {"state_dir", OPTION_PATH, offsetof(struct lend_options, state_dir), "DIR", "{state}/lend",
      "Where the machine's key, its enrolment and fetched data lie."},
@@ -235,8 +236,8 @@ static int run_doctor(const struct peer_options *options, bool is_json, struct e
 static bool should_ask(const struct cli *cli, const struct lend_options *wanted)
 {
     return !wanted->code && !wanted->cores && !wanted->memory && !wanted->disk && !wanted->when &&
-           !wanted->is_new && !cli->common.json && isatty(STDIN_FILENO) && isatty(STDERR_FILENO) &&
-           !peer_is_enlisted(wanted->state_dir);
+           !wanted->is_new && !wanted->functions.count && !cli->common.json &&
+           isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !peer_is_enlisted(wanted->state_dir);
 }
 
 static int look_at_machine(const struct cli *cli, const struct lend_options *wanted,
@@ -356,9 +357,11 @@ static int check_labels(const char *flag, const struct option_list *labels, stru
 static void fill_labels(struct arena *arena, const struct lend_options *wanted,
                         struct peer_options *peer)
 {
-    const size_t most = wanted->labels.count + wanted->data.count + wanted->software.count;
-    const char **labels = arena_alloc(arena, (most + 1) * sizeof(*labels));
+    const size_t most = wanted->labels.count + wanted->data.count + wanted->software.count + 1;
+    const char **labels = arena_alloc(arena, most * sizeof(*labels));
     size_t count = 0;
+    if (wanted->functions.count > 0)
+        labels[count++] = LEND_FUNCTIONS_LABEL;
     for (size_t i = 0; i < wanted->data.count; i++)
         labels[count++] = arena_format(arena, JOB_PEER_PREFIX TEXT_FORMAT,
                                        TEXT_ARGS(own_data_label(wanted->data.items[i])));
@@ -374,12 +377,10 @@ static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
                       struct peer_options *peer)
 {
     peer->state_dir = wanted->state_dir;
-    peer->gpus_max = wanted->gpus_max;
     peer->code = wanted->code;
     peer->name = wanted->name;
     peer->when = wanted->when;
     peer->zone = wanted->zone;
-    peer->network = (enum offer_network)wanted->network;
     peer->has_images = wanted->images == 1;
     fill_labels(cli->arena, wanted, peer);
     peer->data = wanted->data.items;
@@ -435,7 +436,9 @@ static int run_lend(void *context, const void *options, struct error *error)
         parse_roles(&wanted.roles, &peer.roles, error) < 0 ||
         lend_install_parse(wanted.install, wanted.index_url, &peer, error) < 0)
         return -1;
-    if (wanted.slurm.partition)
+    peer.network = (enum offer_network)wanted.network;
+    peer.gpus_max = wanted.gpus_max;
+    if (wanted.slurm.partition && wanted.functions.count == 0)
         return run_slurm(cli, &wanted, error);
     log_set_level((enum log_level)wanted.log_level);
     if (!wanted.is_doctor && should_ask(cli, &wanted)) {
@@ -444,7 +447,8 @@ static int run_lend(void *context, const void *options, struct error *error)
             return result;
     }
     if (choose_zone(cli, &wanted, error) < 0 || parse_parts(&wanted, &peer, error) < 0 ||
-        lend_guard_parse(&wanted.guard, &peer, error) < 0)
+        lend_guard_parse(&wanted.guard, &peer, error) < 0 ||
+        lend_functions_parse(&wanted, &peer, error) < 0)
         return -1;
     answered.zone = wanted.zone;
     fill_peer(cli, &wanted, &peer);

@@ -1,6 +1,6 @@
 #include "cli/function_job.h"
 
-#include "function/lesson.h"
+#include "function/work_put.h"
 #include "train/dataset_catalogue.h"
 #include "train/idx_reader.h"
 
@@ -35,36 +35,16 @@ static int part_open(const struct train_data *data, const struct job_spec *spec,
     return 0;
 }
 
-/* Puts it, unless it is there, and writes its header down. */
-static int part_put(struct object_store *store, const char *key, const struct part *part,
-                    char header_hex[2 * WORK_HEADER_SIZE + 1], uint64_t *out_records,
-                    struct error *error)
-{
-    struct idx_header header;
-    if (!part->bytes.size) /* what is told is in the inputs */
-        return 0;
-    if (idx_parse_header((const uint8_t *)part->bytes.data, part->bytes.size, &header, error) < 0)
-        return -1;
-    text_hex_encode(part->bytes.data, header.header_size, header_hex);
-    *out_records = header.sizes[0];
-    if (object_store_put(store, key, part->bytes, true, error) < 0 && error->code != ERROR_CONFLICT)
-        return error_wrap(error, "put the data");
-    return 0;
-}
-
 static int data_put(struct object_store *store, const struct job_spec *spec,
                     const struct train_data *data, const char *dataset_dir, struct work_job *job,
                     struct error *error)
 {
     static const enum dataset_part parts[] = {DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS};
-    char *headers[] = {job->images_header, job->labels_header};
     for (int i = 0; i < LESSON_PART_COUNT; i++) {
         struct part part = {0};
-        char key[OBJECT_KEY_SIZE];
-        work_data_key(job->name, lesson_part_names[i], key);
         int result = part_open(data, spec, dataset_dir, parts[i], &part, error);
         if (result == 0)
-            result = part_put(store, key, &part, headers[i], &job->records, error);
+            result = work_put_part(store, job, (enum lesson_part)i, part.bytes, error);
         idx_free(part.idx);
         if (result < 0)
             return -1;
@@ -77,33 +57,16 @@ int function_job_put(struct arena *arena, struct object_store *store, const char
                      const char *dataset_dir, struct work_job *out_job, struct error *error)
 {
     struct work_job job = {.mean = data->mean, .deviation = data->deviation};
-    char key[OBJECT_KEY_SIZE];
-    struct json_writer writer;
     struct buffer work AUTO_BUFFER;
-    struct buffer json AUTO_BUFFER;
-    struct buffer there AUTO_BUFFER;
     buffer_init(&work, WORK_JSON_MAX);
-    buffer_init(&json, WORK_JSON_MAX);
-    buffer_init(&there, WORK_JSON_MAX);
     if (work_check_job_name(name, error) < 0 ||
         text_copy(text_of(name), job.name, sizeof(job.name), error) < 0 ||
         data_put(store, spec, data, dataset_dir, &job, error) < 0)
         return -1;
     job_spec_write_work(spec, &work);
     job.work = arena_copy_text(arena, buffer_text(&work));
-    json_writer_init(&writer, &json);
-    json_write(&writer, &work_job_schema, &job);
-    if (buffer_check(&json, error) < 0)
-        return -1;
-    work_job_key(name, key);
     *out_job = job;
-    if (object_store_put(store, key, buffer_text(&json), true, error) == 0)
-        return 0;
-    if (error->code != ERROR_CONFLICT || object_store_read(store, key, &there, error) < 0)
-        return -1;
-    return text_equal(buffer_text(&there), buffer_text(&json))
-               ? 0
-               : error_set(error, ERROR_CONFLICT, "the store has another job \"%s\"", name);
+    return work_put_job(store, &job, error);
 }
 
 void function_job_name(struct text name, char out[WORK_JOB_SIZE])

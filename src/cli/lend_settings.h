@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "cli/lend_functions.h"
 #include "cli/lend_guard.h"
 #include "cli/lend_slurm.h"
 
@@ -30,6 +31,7 @@ struct lend_options {
     const char *system_root;
     const char *display;
     struct lend_guard_options guard;
+    struct lend_function_options functions;
     struct lend_slurm_options slurm;
     int log_level;
     bool is_doctor;

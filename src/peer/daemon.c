@@ -115,7 +115,8 @@ static int daemon_open_market(struct daemon *daemon, struct error *error)
         .found = options->found,
         .look_ms = options->look_ms,
         .lent = {options->limits.cores_milli, options->limits.ram_bytes, options->limits.disk_bytes,
-                 options->limits.network, options->limits.has_images, options->limits.install}};
+                 options->limits.network, options->limits.has_images, options->limits.install,
+                 options->limits.forbids_programs}};
     const struct servers_options servers = {.loop = daemon->loop,
                                             .client = daemon->client,
                                             .identity = options->identity,

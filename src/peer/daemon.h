@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "peer/guard.h"
 #include "peer/identity.h"
+#include "peer/keeper_message.h"
 #include "peer/lent.h"
 #include "peer/open_terms.h"
 #include "peer/probe.h"
@@ -46,10 +47,11 @@ struct daemon_options {
     size_t data_count;
     const char *const *software; /* software.h */
     size_t software_count;
-    const char *sdk_folder; /* sdk.h; NULL: none */
-    const char *index_url;  /* where packages are fetched for leases; empty: pip knows */
-    int ready_fd;           /* taken: see peer.h */
-    int stop_fd;            /* borrowed */
+    const char *sdk_folder;            /* sdk.h; NULL: none */
+    const char *index_url;             /* where packages are fetched for leases; empty: pip knows */
+    struct keeper_functions functions; /* that do the work of leases; memory_mb 0: none */
+    int ready_fd;                      /* taken: see peer.h */
+    int stop_fd;                       /* borrowed */
 };
 
 /*

@@ -125,7 +125,8 @@ void daemon_close_leases(struct daemon *daemon);
 
 /* daemon_lease.c, for daemon_start.c */
 struct holding *daemon_holding_at(const struct daemon *daemon, size_t index);
-void daemon_sandbox_name(struct lease_fence lease, char out[SANDBOX_NAME_MAX]);
+/* The lease's own, or one of its functions'. */
+bool daemon_is_sandbox_of(struct lease_fence lease, const char *name);
 void daemon_send_state(struct daemon *daemon, struct lease_fence lease, enum lease_run_state state,
                        const char *reason);
 /* To a market that asks and does not listen nothing more is said: it asks again on its next link.

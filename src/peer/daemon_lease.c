@@ -63,18 +63,27 @@ static void lease_folder(const struct daemon *daemon, struct lease_fence lease,
              lease.fence);
 }
 
-void daemon_sandbox_name(struct lease_fence lease, char out[SANDBOX_NAME_MAX])
+bool daemon_is_sandbox_of(struct lease_fence lease, const char *name)
 {
-    snprintf(out, SANDBOX_NAME_MAX, "lease-%" PRIu64 "-%" PRIu64, lease.lease, lease.fence);
+    char own[SANDBOX_NAME_MAX];
+    const int size =
+        snprintf(own, sizeof(own), "lease-%" PRIu64 "-%" PRIu64, lease.lease, lease.fence);
+    return strncmp(name, own, (size_t)size) == 0 && (name[size] == '\0' || name[size] == '-');
+}
+
+static bool is_sandbox_of_other(const char *name, void *context)
+{
+    return !daemon_is_sandbox_of(*(const struct lease_fence *)context, name);
 }
 
 void daemon_clear_away(struct daemon *daemon, struct lease_fence lease)
 {
     struct error error;
-    char name[SANDBOX_NAME_MAX], folder[PATH_MAX + 64];
-    daemon_sandbox_name(lease, name);
+    char folder[PATH_MAX + 64];
+    size_t swept_count;
     lease_folder(daemon, lease, folder);
-    if (sandbox_sweep_one(daemon->options->sandboxes, name, &error) < 0 ||
+    if (sandbox_sweep_others(daemon->options->sandboxes, is_sandbox_of_other, &lease, &swept_count,
+                             &error) < 0 ||
         folder_remove(folder, &error) < 0)
         log_event(LOG_ERROR, "lease_not_cleared", "lease=%" PRIu64 " error=\"%s\"", lease.lease,
                   error.message);

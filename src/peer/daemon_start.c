@@ -142,6 +142,7 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
         .index_url =
             document->fetches_packages ? text_of(daemon->options->index_url) : (struct text){0},
         .sdk_folder = text_of(daemon->options->sdk_folder ? daemon->options->sdk_folder : ""),
+        .functions = daemon->options->functions,
         .sandbox_host = buffer_text(&sandbox)};
     _Static_assert((int)SOFTWARE_MAX == (int)KEEPER_SOFTWARE_MAX, "all are told");
     setup.software_count =
@@ -244,12 +245,9 @@ static void daemon_take_up(struct daemon *daemon, const char *name)
 static bool daemon_keeps_sandbox(const char *name, void *context)
 {
     const struct daemon *daemon = context;
-    for (size_t i = 0; i < daemon->holdings.count; i++) {
-        char kept[SANDBOX_NAME_MAX];
-        daemon_sandbox_name(holding_fence(daemon_holding_at(daemon, i)), kept);
-        if (strcmp(kept, name) == 0)
+    for (size_t i = 0; i < daemon->holdings.count; i++)
+        if (daemon_is_sandbox_of(holding_fence(daemon_holding_at(daemon, i)), name))
             return true;
-    }
     return false;
 }
 

@@ -120,9 +120,9 @@ int enlist_write(const struct identity *identity, const struct enlist_request *r
     json_field_string(&writer, "code", request->code);
     json_field_string(&writer, "public_key", key_text);
     json_field_string(&writer, "name", request->name);
-    const struct probe_lent lent = {request->cores_milli, request->ram_bytes,
-                                    request->disk_bytes,  request->network,
-                                    request->has_images,  request->install_max};
+    const struct probe_lent lent = {
+        request->cores_milli, request->ram_bytes,   request->disk_bytes,      request->network,
+        request->has_images,  request->install_max, request->forbids_programs};
     json_key(&writer, "probe");
     machine_probe_write(request->probe, &lent, &writer);
     write_offer(&writer, request);

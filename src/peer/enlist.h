@@ -22,6 +22,7 @@ struct enlist_request {
     enum offer_network network;
     bool has_images;
     enum offer_install install, install_max; /* of the first offer; of any */
+    bool forbids_programs;                   /* training and nothing else */
     const char *when;                        /* the first offer is open; NULL: always */
     const char *zone;                        /* of `when`; NULL: as the market takes it */
     bool *out_is_name_taken;                 /* set when that is why it was refused; may be NULL */

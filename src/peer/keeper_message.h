@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    KEEPER_VERSION = 11,
+    KEEPER_VERSION = 12,
     KEEPER_PATH_MAX = 4096,
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,
@@ -49,6 +49,13 @@ enum yield_level {
 };
 const char *yield_level_name(enum yield_level level);
 
+/* Functions that do a lease's work in place of its own process. */
+struct keeper_functions {
+    uint32_t memory_mb;    /* of each, at most; 0: there are none */
+    uint32_t time_ms;      /* of a call, at most */
+    uint32_t keep_warm_ms; /* one without calls */
+};
+
 /* What a keeper is started with; none of it changes. */
 struct keeper_setup {
     uint8_t log_level;
@@ -66,7 +73,8 @@ struct keeper_setup {
     /* Folders that the lease sees at the same paths: peer/software.h. */
     struct text software[KEEPER_SOFTWARE_MAX];
     uint32_t software_count;
-    struct text sdk_folder;   /* sdk.h; empty: none */
+    struct text sdk_folder; /* sdk.h; empty: none */
+    struct keeper_functions functions;
     struct text sandbox_host; /* of sandbox_host_export */
 };
 

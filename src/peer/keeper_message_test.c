@@ -21,6 +21,7 @@ static const struct keeper_message samples[] = {
                .software = {{"/srv/tools", 10}, {"/srv/spark", 10}},
                .software_count = 2,
                .sdk_folder = {"/s/sdk/5f", 9},
+               .functions = {.memory_mb = 512, .time_ms = 60000, .keep_warm_ms = 300},
                .sandbox_host = {"findings", 8}}},
     {.type = KEEPER_MESSAGE_TAKE, .take = {KEEPER_VERSION, 5, 6}},
     {.type = KEEPER_MESSAGE_MARKET,

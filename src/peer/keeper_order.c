@@ -30,6 +30,7 @@ static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup
     keeper->host.gpus = setup->gpus;
     keeper->host.image_bytes = setup->cache_bytes;
     keeper->host.is_direct = setup->is_direct;
+    keeper->host.functions = setup->functions;
     keeper->host.open = setup->open;
     for (uint32_t i = 0; i < setup->software_count; i++) {
         char *path = strndup(setup->software[i].data, setup->software[i].size);

@@ -54,6 +54,11 @@ int lent_check_permissions(const struct lent *lent, const struct lease_document 
                          "lease %" PRIu64 " brings an image, and this machine's owner allows none "
                          "(souk lend --images yes)",
                          document->lease);
+    if (ceiling->forbids_programs &&
+        (lease_document_is_command(document) || document->sync.verify > 0))
+        return error_set(error, ERROR_REFUSED,
+                         "lease %" PRIu64 " is no plain training, and this machine lends functions",
+                         document->lease);
     if (document->has_wheels && ceiling->install < OFFER_INSTALL_WHEELS)
         return error_set(error, ERROR_REFUSED,
                          "lease %" PRIu64 " brings packages to install, and this machine's owner "

@@ -26,6 +26,7 @@ struct lease_limits {
     enum offer_network network; /* the most that a lease may reach */
     bool has_images;            /* a lease may bring an image to run in */
     enum offer_install install; /* what may be installed for a lease */
+    bool forbids_programs;      /* functions do the work: training and nothing else */
 };
 
 struct lent {

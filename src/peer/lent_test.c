@@ -76,6 +76,21 @@ TEST(what_the_owner_does_not_permit_is_refused_whatever_the_market_says)
     ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
 }
 
+TEST(functions_take_plain_training_and_nothing_else)
+{
+    struct error error = {0};
+    struct lent lent = told();
+    lent.ceiling.forbids_programs = true;
+    struct lease_document document = lease(7, 1000);
+    document.runtime = TEXT("native");
+    ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
+    document.sync.verify = 0.5;
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+    document.sync.verify = 0;
+    document.runtime = TEXT("command");
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+}
+
 TEST(running_leases_of_the_same_offer_count)
 {
     struct error error = {0};
@@ -188,6 +203,7 @@ int main(void)
         cmocka_unit_test(a_lease_within_its_offer_fits),
         cmocka_unit_test(a_lease_larger_than_its_offer_is_refused),
         cmocka_unit_test(what_the_owner_does_not_permit_is_refused_whatever_the_market_says),
+        cmocka_unit_test(functions_take_plain_training_and_nothing_else),
         cmocka_unit_test(running_leases_of_the_same_offer_count),
         cmocka_unit_test(running_leases_of_all_offers_stay_under_the_ceiling),
         cmocka_unit_test(no_offer_of_the_market_lifts_the_ceiling),

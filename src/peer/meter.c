@@ -30,9 +30,14 @@ static uint64_t difference(int64_t now, int64_t before)
 bool meter_take(struct meter *meter, int64_t now_ns, const struct meter_usage *usage,
                 struct meter_message *out_message)
 {
-    const int64_t passed_ms = (now_ns - meter->start_ns) / 1000000;
-    if (passed_ms <= meter->metered_ms)
+    int64_t passed_ms = (now_ns - meter->start_ns) / 1000000;
+    if (meter->is_by_calls && usage->called_ms < passed_ms)
+        passed_ms = usage->called_ms;
+    if (passed_ms <= meter->metered_ms) {
+        if (meter_wait_ms(meter, now_ns) == 0)
+            meter->next_index++; /* nothing was used in it */
         return false;
+    }
     *out_message = (struct meter_message){
         .lease = meter->lease,
         .fence = meter->fence,

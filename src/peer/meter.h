@@ -4,7 +4,8 @@
  * Ticks are counted from the moment the lease runs: tick i covers [i, i+1) tick lengths after it.
  * The figures given are sums since the sandbox began; a tick's own are differences. A tick that is
  * read late is as long as it was; the one after it is shorter, so none of the time is lost or
- * counted twice.
+ * counted twice. A lease whose work functions do is metered by their calls: a tick has as much of
+ * its time as they took.
  */
 #pragma once
 
@@ -20,6 +21,7 @@ struct meter_usage {
     int64_t memory_peak_bytes; /* the highest so far, not a sum */
     uint64_t bytes_in;
     uint64_t bytes_out;
+    int64_t called_ms; /* all its functions together were called for so long */
 };
 
 struct meter {
@@ -28,6 +30,7 @@ struct meter {
     int64_t tick_ms;
     int64_t start_ns;
     uint64_t next_index;
+    bool is_by_calls;
     int64_t metered_ms; /* since start_ns, over all ticks given out */
     struct meter_usage metered;
 };
@@ -40,7 +43,7 @@ void meter_start(struct meter *meter, const struct lease_fence *lease, int64_t t
 int64_t meter_wait_ms(const struct meter *meter, int64_t now_ns);
 
 /* Ends the current tick now, early too (the lease's last one). False when no time has passed since
- * the last. */
+ * the last, or none of it was used. */
 bool meter_take(struct meter *meter, int64_t now_ns, const struct meter_usage *usage,
                 struct meter_message *out_message);
 

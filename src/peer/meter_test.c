@@ -52,6 +52,36 @@ TEST(ticks_are_aligned_to_the_start_and_lose_no_time)
     assert_int_equal(message.bytes_out, 0);
 }
 
+TEST(by_calls_a_tick_has_the_time_of_its_calls_and_no_more_than_passed)
+{
+    struct meter meter;
+    struct meter_message message;
+    const struct lease_fence lease = {.lease = 3, .fence = 9};
+    meter_start(&meter, &lease, 1000, at_ms(0), &(struct meter_usage){0});
+    meter.is_by_calls = true;
+    assert_true(meter_take(&meter, at_ms(1000), &(struct meter_usage){.called_ms = 300}, &message));
+    assert_int_equal(message.tick_index, 0);
+    assert_int_equal(message.wall_ms, 300);
+    /* A tick without calls is left out; the next has its own number. */
+    assert_false(
+        meter_take(&meter, at_ms(2000), &(struct meter_usage){.called_ms = 300}, &message));
+    assert_int_equal(meter_wait_ms(&meter, at_ms(2000)), 1000);
+    assert_false(
+        meter_take(&meter, at_ms(2400), &(struct meter_usage){.called_ms = 300}, &message));
+    assert_int_equal(meter_wait_ms(&meter, at_ms(2400)), 600);
+    assert_true(
+        meter_take(&meter, at_ms(3000), &(struct meter_usage){.called_ms = 2900}, &message));
+    assert_int_equal(message.tick_index, 2);
+    assert_int_equal(message.wall_ms, 2600);
+    /* Rounded up, calls may come to more than the time there was: it is told as it passes. */
+    assert_true(
+        meter_take(&meter, at_ms(4000), &(struct meter_usage){.called_ms = 4010}, &message));
+    assert_int_equal(message.wall_ms, 1100);
+    assert_true(
+        meter_take(&meter, at_ms(5000), &(struct meter_usage){.called_ms = 4010}, &message));
+    assert_int_equal(message.wall_ms, 10);
+}
+
 TEST(last_tick_may_be_short_and_an_empty_one_is_not_given)
 {
     struct meter meter;
@@ -87,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ticks_are_aligned_to_the_start_and_lose_no_time),
+        cmocka_unit_test(by_calls_a_tick_has_the_time_of_its_calls_and_no_more_than_passed),
         cmocka_unit_test(last_tick_may_be_short_and_an_empty_one_is_not_given),
         cmocka_unit_test(signature_covers_what_is_claimed),
     };

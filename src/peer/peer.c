@@ -134,6 +134,7 @@ static int read_limits(const struct peer_options *options, const struct machine_
     limits.network = options->network;
     limits.has_images = options->has_images;
     limits.install = options->install;
+    limits.forbids_programs = options->functions.count > 0;
     const struct gpu_group gpus = gpus_probe_largest(&probe->gpus);
     if (options->gpus_max > (int64_t)gpus.count)
         return error_set(error, ERROR_INVALID,
@@ -208,6 +209,7 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
         .has_images = limits->has_images,
         .install = options->offers_install ? limits->install : OFFER_INSTALL_NONE,
         .install_max = limits->install,
+        .forbids_programs = limits->forbids_programs,
         .roles = options->roles ? options->roles : PEER_ROLE_ALL,
         .when = options->when,
         .zone = options->zone,
@@ -407,6 +409,9 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
         .software_count = options->software_count,
         .sdk_folder = sdk_folder,
         .index_url = options->index_url,
+        .functions = {.memory_mb = options->functions.count ? options->functions.memory_mb : 0,
+                      .time_ms = options->functions.time_ms,
+                      .keep_warm_ms = options->functions.keep_warm_ms},
         .look_ms = options->look_ms,
         .guard = guard,
         .is_blind = options->is_blind,

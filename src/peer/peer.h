@@ -29,6 +29,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Functions that do the work of leases: training, in place of anything else. */
+struct peer_functions {
+    uint32_t count;        /* at a time; 0: leases do their own work */
+    uint32_t memory_mb;    /* of each; it has MB / 1769 of a core */
+    uint32_t time_ms;      /* of a call, at most */
+    uint32_t keep_warm_ms; /* one without calls, within a lease */
+};
+
 /* Bits of peer_options.roles. */
 enum peer_role { PEER_ROLE_WORKER = 1, PEER_ROLE_SERVER = 2, PEER_ROLE_ALL = 3 };
 
@@ -60,6 +68,7 @@ struct peer_options {
     bool offers_install;        /* and so the first offer */
     const char *index_url;      /* where packages are fetched for leases; empty: pip knows */
     struct open_terms open;     /* of leases with the Internet */
+    struct peer_functions functions;
 
     /* When the first offer is open: words of --when, and their zone; NULL: always. */
     const char *when, *zone;

@@ -161,6 +161,8 @@ void machine_probe_write(const struct machine_probe *probe, const struct probe_l
         json_field_bool(writer, "forbids_install", true);
     if (lent->install >= OFFER_INSTALL_INDEX)
         json_field_bool(writer, "allows_index", true);
+    if (lent->forbids_programs) /* nor this */
+        json_field_bool(writer, "forbids_programs", true);
     json_object_end(writer);
 }
 

@@ -61,6 +61,7 @@ struct probe_lent {
     enum offer_network network;
     bool has_images;
     enum offer_install install;
+    bool forbids_programs;
 };
 /* The `probe` object of the market's API. */
 void machine_probe_write(const struct machine_probe *probe, const struct probe_lent *lent,

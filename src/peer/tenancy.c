@@ -289,7 +289,7 @@ int tenancy_start(struct tenancy_host *host, const struct start_message *start,
 {
     AUTO(tenancy) struct tenancy *tenancy = tenancy_new(host, on_ended, context);
     if (tenancy_read_start(tenancy, start, error) < 0 || tenancy_make_folders(tenancy, error) < 0 ||
-        tenancy_find_image(tenancy, error) < 0)
+        tenancy_find_image(tenancy, error) < 0 || tenancy_open_functions(tenancy, error) < 0)
         return -1;
     tenancy_open_sources(tenancy);
     tenancy_open_log_server(tenancy);
@@ -323,6 +323,7 @@ void tenancy_free(struct tenancy *tenancy)
     tenancy_free_uploads(tenancy);
     shard_free(tenancy->shard);
     tenancy_free_checkpoints(tenancy);
+    tenancy_free_functions(tenancy);
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
     tenancy_free_image(tenancy);

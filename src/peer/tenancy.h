@@ -37,6 +37,7 @@ enum {
 
 /* What a tenancy runs in; outlives it. */
 struct tenancy_host {
+    struct keeper_functions functions;
     struct loop *loop;
     struct outbox *outbox;
     struct sandbox_host *sandboxes;

@@ -98,9 +98,15 @@ static void tenancy_on_child_message(struct tenancy *tenancy, const struct child
     case CHILD_WANTED:
         tenancy_want_checkpoints(tenancy, message->wanted.manifests);
         return;
+    case CHILD_CALL:
+        if (!tenancy->functions)
+            break;
+        tenancy_call_function(tenancy, message->call.number, message->call.json);
+        return;
     case CHILD_STREAM:
         close(message->stream.fd);
         break;
+    case CHILD_CALLED:
     case CHILD_CONFIG:
     case CHILD_PEER:
     case CHILD_STOP:
@@ -249,7 +255,10 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
     const int64_t thread_count = (document->cores_milli + 999) / 1000;
     snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%" PRId64, thread_count);
     snprintf(blas_threads, sizeof(blas_threads), "OPENBLAS_NUM_THREADS=%" PRId64, thread_count);
-    const char *const argv[] = {"/souk", "worker", NULL};
+    char functions[16];
+    snprintf(functions, sizeof(functions), "%" PRIu32, tenancy_function_count(tenancy));
+    const char *const argv[] = {"/souk", "worker", tenancy->functions ? "--functions" : NULL,
+                                functions, NULL};
     AUTO(arena) struct arena *arena = arena_new(0);
     const bool has_image = tenancy->image.fd >= 0 && document->has_image;
     struct lent_software software;
@@ -269,12 +278,15 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
     char root[PATH_MAX], start[PATH_MAX];
     snprintf(root, sizeof(root), "%.4000s/root", tenancy->image.folder);
     snprintf(start, sizeof(start), "%.4000s/start.json", tenancy->image.folder);
-    struct sandbox_mount mounts[6 + KEEPER_SOFTWARE_MAX] = {
+    struct sandbox_mount mounts[7 + KEEPER_SOFTWARE_MAX] = {
         {tenancy->lease_folder, "/lease", .is_writable = true},
         {tenancy->data_folder, "/data", .is_writable = false},
     };
     size_t mount_count = 2;
     char own[PATH_MAX];
+    if (tenancy->functions)
+        mounts[mount_count++] =
+            (struct sandbox_mount){tenancy_function_store(tenancy), "/functions", true};
     if (has_image)
         mounts[mount_count++] = (struct sandbox_mount){start, "/.souk/start.json", false};
     if (tenancy->image.fd >= 0 && document->has_wheels)

@@ -144,6 +144,7 @@ void tenancy_on_end(void *context)
     tenancy_free_uploads(tenancy);
     shard_free(TAKE(tenancy->shard));
     tenancy_free_checkpoints(tenancy);
+    tenancy_free_functions(tenancy);
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
     tenancy_free_image(tenancy);

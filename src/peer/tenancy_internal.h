@@ -136,6 +136,8 @@ struct tenancy {
     bool has_failed;
     bool has_ended;
 
+    struct tenancy_functions *functions; /* NULL: its own process does the work */
+
     bool is_metering;
     struct meter meter;
     struct loop_timer *tick_timer;
@@ -160,6 +162,17 @@ void tenancy_check_end(struct tenancy *tenancy);
 void tenancy_on_grace_over(void *context);
 void tenancy_on_expiry(void *context);
 void tenancy_on_end(void *context);
+
+/* tenancy_function.c */
+/* Where the machine's functions do the work of a worker. */
+MUST_CHECK int tenancy_open_functions(struct tenancy *tenancy, struct error *error);
+void tenancy_free_functions(struct tenancy *tenancy);
+uint32_t tenancy_function_count(const struct tenancy *tenancy);
+const char *tenancy_function_store(const struct tenancy *tenancy); /* a folder */
+void tenancy_call_function(struct tenancy *tenancy, uint32_t number, struct text request);
+/* How long they were called so far, all together as one. */
+int64_t tenancy_called_ms(const struct tenancy *tenancy);
+void tenancy_yield_functions(struct tenancy *tenancy, enum yield_level level);
 
 /* tenancy_meter.c */
 struct meter_usage tenancy_usage(struct tenancy *tenancy);

@@ -11,6 +11,8 @@ struct meter_usage tenancy_usage(struct tenancy *tenancy)
                                 .memory_peak_bytes = used.memory_peak_bytes,
                                 .bytes_in = tenancy->ended_bytes_in,
                                 .bytes_out = tenancy->ended_bytes_out};
+    if (tenancy->functions)
+        usage.called_ms = tenancy_called_ms(tenancy);
     LIST_EACH(&tenancy->streams, node)
     {
         const struct stream_counts counts =
@@ -81,6 +83,7 @@ void tenancy_set_running(struct tenancy *tenancy)
     const struct meter_usage usage = tenancy_usage(tenancy);
     meter_start(&tenancy->meter, &fence, tenancy->document.tick_ms, tenancy_now_ns(tenancy),
                 &usage);
+    tenancy->meter.is_by_calls = tenancy->functions != NULL;
     tenancy->is_metering = true;
     loop_timer_start(tenancy->tick_timer, tenancy->document.tick_ms);
 }

@@ -1,7 +1,7 @@
 /*
  * Child messages: the packets, all integers little-endian (wire/wire.h):
  *
- *     u8 version (5), u8 kind, then by kind
+ *     u8 version (6), u8 kind, then by kind
  *     CONFIG    text lease JSON, 32 bytes key, text secrets, u32 count, count times PEER's fields
  *     STREAM    u64 peer lease, u64 peer fence, u8 role, u32 rank; one descriptor travels with the
  *               packet (SCM_RIGHTS)
@@ -14,6 +14,8 @@
  *     CHECKPOINTS  twice (text name or empty, 32 bytes manifest), text trouble
  *     KEPT      text name, 32 bytes manifest, text trouble
  *     WANTED    twice 32 bytes manifest
+ *     CALL      u32 number, text JSON
+ *     CALLED    u32 number, bool is_ok, text JSON
  */
 #include "runtime/child_message.h"
 
@@ -29,7 +31,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { CHILD_VERSION = 5, FDS_MAX = 4 };
+enum { CHILD_VERSION = 6, FDS_MAX = 4 };
 
 static const struct json_field worker_report_fields[] = {
     {"steps", JSON_U64, offsetof(struct worker_report, steps), .is_required = true},
@@ -228,6 +230,17 @@ void child_message_encode(struct buffer *packet, const struct child_message *mes
         wire_put_raw(packet, message->kept.manifest, CHILD_HASH_SIZE);
         wire_put_text(packet, message->kept.trouble);
         break;
+    case CHILD_CALL:
+        ASSERT(message->call.json.size <= CHILD_CALL_MAX);
+        wire_put_u32(packet, message->call.number);
+        wire_put_text(packet, message->call.json);
+        break;
+    case CHILD_CALLED:
+        ASSERT(message->called.json.size <= CHILD_CALL_MAX);
+        wire_put_u32(packet, message->called.number);
+        wire_put_bool(packet, message->called.is_ok);
+        wire_put_text(packet, message->called.json);
+        break;
     }
 }
 
@@ -302,6 +315,15 @@ static void body_decode(struct arena *arena, struct wire_reader *reader,
         message->kept.name = name_decode(reader);
         wire_get_raw(reader, message->kept.manifest, CHILD_HASH_SIZE);
         message->kept.trouble = wire_get_text(reader, CHILD_TEXT_MAX);
+        return;
+    case CHILD_CALL:
+        message->call.number = wire_get_u32(reader);
+        message->call.json = wire_get_text(reader, CHILD_CALL_MAX);
+        return;
+    case CHILD_CALLED:
+        message->called.number = wire_get_u32(reader);
+        message->called.is_ok = wire_get_bool(reader);
+        message->called.json = wire_get_text(reader, CHILD_CALL_MAX);
         return;
     case CHILD_DONE:
         message->done.is_ok = wire_get_bool(reader);

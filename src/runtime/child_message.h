@@ -3,10 +3,10 @@
  * an AF_UNIX SOCK_SEQPACKET socket; one packet is one message. The encoding is in child_message.c.
  *
  * parent -> child: CONFIG first, once; then STREAM (with a descriptor), PEER and STOP; CHECKPOINTS
- * as asked for by WANTED, and KEPT for each checkpoint that was announced. child -> parent: READY
- * once the data and model are there; REPORT each second and after the first steps; ARTIFACT for
- * each finished file in /lease/out; WANTED by a borrower's program before it starts, and once it
- * has ended; DONE last.
+ * as asked for by WANTED, and KEPT for each checkpoint that was announced; CALLED for each CALL.
+ * child -> parent: READY once the data and model are there; REPORT each second and after the first
+ * steps; ARTIFACT for each finished file in /lease/out; WANTED by a borrower's program before it
+ * starts, and once it has ended; CALL by a worker whose steps functions make; DONE last.
  *
  * Everything the child sends is foreign to the daemon: decoding checks all of it, and descriptors
  * that come with a message that must not carry one are closed.
@@ -33,6 +33,7 @@ enum {
     CHILD_REPORT_MAX = 240 * 1024,
     CHILD_TEXT_MAX = 1024,                 /* a reason or message */
     CHILD_NAME_MAX = RESULT_NAME_SIZE_MAX, /* an artifact's name (result_name.h) */
+    CHILD_CALL_MAX = 64 * 1024,            /* a function's request or answer */
     CHILD_PACKET_MAX = 256 * 1024,
 };
 
@@ -43,11 +44,13 @@ enum child_message_kind {
     CHILD_STOP = 4,
     CHILD_CHECKPOINTS = 5,
     CHILD_KEPT = 6,
+    CHILD_CALLED = 7,
     CHILD_READY = 16,
     CHILD_REPORT = 17,
     CHILD_ARTIFACT = 18,
     CHILD_DONE = 19,
     CHILD_WANTED = 20,
+    CHILD_CALL = 21,
 };
 
 /* Who dials and is accepted by a parameter server: the identity "lease:LEASE:FENCE", its place
@@ -119,6 +122,15 @@ struct child_message {
             uint8_t manifest[CHILD_HASH_SIZE];
             struct text trouble; /* why it was not sent; empty: it was */
         } kept;
+        struct {
+            uint32_t number;  /* of the call; none that is under way */
+            struct text json; /* a function's request (function/work.h) */
+        } call;
+        struct {
+            uint32_t number;
+            bool is_ok;       /* else json is {"errorType", "errorMessage"} */
+            struct text json; /* its answer */
+        } called;
         struct {
             bool is_ok;
             struct text message; /* one sentence: why it ended */

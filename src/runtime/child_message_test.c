@@ -127,6 +127,21 @@ TEST(the_other_kinds_arrive_as_sent)
     receive(&pair, pair.parent, &got);
     assert_true(text_equal(got.artifact.name, TEXT("model.safetensors")));
 
+    sent = (struct child_message){.kind = CHILD_CALL,
+                                  .call = {.number = 7, .json = TEXT("{\"job\":\"a\"}")}};
+    ASSERT_OK(child_message_send(pair.child, &sent, -1, &error));
+    receive(&pair, pair.parent, &got);
+    assert_int_equal(got.call.number, 7);
+    assert_true(text_equal(got.call.json, TEXT("{\"job\":\"a\"}")));
+
+    sent = (struct child_message){.kind = CHILD_CALLED,
+                                  .called = {.number = 7, .is_ok = true, .json = TEXT("{}")}};
+    ASSERT_OK(child_message_send(pair.parent, &sent, -1, &error));
+    receive(&pair, pair.child, &got);
+    assert_int_equal(got.called.number, 7);
+    assert_true(got.called.is_ok);
+    assert_true(text_equal(got.called.json, TEXT("{}")));
+
     sent = (struct child_message){.kind = CHILD_DONE,
                                   .done = {.is_ok = true, .message = TEXT("target reached")}};
     ASSERT_OK(child_message_send(pair.child, &sent, -1, &error));

@@ -53,6 +53,11 @@ static void message_take(struct control *control, const struct child_message *me
         if (control->callbacks.on_checkpoint)
             control->callbacks.on_checkpoint(control->context, message);
         return;
+    case CHILD_CALLED:
+        if (control->callbacks.on_called)
+            control->callbacks.on_called(control->context, message);
+        return;
+    case CHILD_CALL:
     case CHILD_WANTED:
     case CHILD_CONFIG:
     case CHILD_READY:

@@ -24,6 +24,8 @@ struct control_callbacks {
     void (*on_handover)(void *context, const char *reason, int64_t grace_ms);
     /* CHECKPOINTS or KEPT; NULL: none is asked for. */
     void (*on_checkpoint)(void *context, const struct child_message *message);
+    /* CALLED; NULL: nothing is called. */
+    void (*on_called)(void *context, const struct child_message *message);
 };
 
 struct control;

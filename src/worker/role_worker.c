@@ -8,10 +8,13 @@
  */
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "exchange/client.h"
+#include "function/lesson.h"
 #include "runtime/job_model.h"
 #include "tensor/kernel.h"
 #include "train/trainer.h"
+#include "worker/caller.h"
 #include "worker/recompute.h"
 #include "worker/worker_internal.h"
 
@@ -28,6 +31,8 @@ enum {
     FINISH_MS = 2000,     /* to push the rest when the server ends training */
     LAST_REPORT_MS = 2000,
     DIVERGED_MS = 10000, /* to say that the loss is not finite, also while the link comes up */
+    ROUND_MS = 500,      /* of functions, where the policy counts no steps */
+    ROUND_BATCHES_MAX = 1000,
 };
 
 struct role {
@@ -46,7 +51,8 @@ struct role {
     struct kernel_set *kernels;
     struct dataset *dataset;
     struct trainer *trainer;
-    uint32_t batch; /* of the next step */
+    struct caller *caller; /* in its place, where functions make the steps */
+    uint32_t batch;        /* of the next step */
 };
 
 /* --- the link's thread --- */
@@ -97,6 +103,8 @@ static void report_due(void *context)
         now_ns - status.lost_since_ns > LOST_MS_MAX * INT64_C(1000000)) {
         role->is_lost = true;
         exchange_client_stop(role->client, "the parameter server cannot be reached");
+        if (role->caller)
+            caller_stop(role->caller);
     }
     loop_timer_start(role->report_timer, REPORT_MS);
 }
@@ -108,6 +116,15 @@ static void on_change(void *context)
     exchange_client_status(role->client, &status);
     if (status.commits > 0 && status.commits <= COMMITS_SHOWN)
         report_send(role, 0);
+    if (role->caller && status.state == EXCHANGE_CLIENT_STOPPED)
+        caller_stop(role->caller);
+}
+
+static void on_called(void *context, const struct child_message *message)
+{
+    struct role *role = context;
+    if (role->caller)
+        caller_on_called(role->caller, message);
 }
 
 static void on_stream(void *context, const struct child_stream *stream)
@@ -128,6 +145,8 @@ static void on_stop(void *context, const char *reason, int64_t grace_ms)
     /* Half is for the push; the rest is for reports, clean-up and a slow disk. */
     role->grace_ms = grace_ms / 2;
     exchange_client_stop(role->client, reason);
+    if (role->caller)
+        caller_stop(role->caller);
 }
 
 static void *link_run(void *context)
@@ -138,6 +157,8 @@ static void *link_run(void *context)
         log_event(LOG_ERROR, "loop_failed", "error=\"%s\"", error.message);
         role->is_lost = true;
         exchange_client_stop(role->client, error.message);
+        if (role->caller)
+            caller_stop(role->caller);
     }
     return NULL;
 }
@@ -210,9 +231,91 @@ static int train(struct role *role, struct error *error)
     return 0;
 }
 
+/* Every machine begins from these. */
+static int first_parameters(struct role *role, float **out_parameters, struct error *error)
+{
+    const struct model_options options = {.spec = role->work->model, .batch = 1};
+    AUTO(model) struct model *model = NULL;
+    if (kernel_set_open(NULL, &role->kernels, error) < 0 ||
+        model_open(role->kernels, &options, &model, error) < 0)
+        return -1;
+    const size_t size = role->work->parameter_count * sizeof(float);
+    model_init_parameters(model, role->work->lease.train.seed);
+    *out_parameters = memory_zeroed(role->work->parameter_count, sizeof(float));
+    memcpy(*out_parameters, model_parameters(model), size);
+    return 0;
+}
+
+/* As many as the policy lets pass between two pushes; where it goes by time, as many as take about
+ * half a second. */
+static uint32_t round_batches(struct role *role, int64_t batch_ns)
+{
+    struct exchange_client_status status;
+    exchange_client_status(role->client, &status);
+    const int64_t wanted = status.settings.local_steps > 0 ? status.settings.local_steps
+                           : batch_ns > 0                  ? ROUND_MS * INT64_C(1000000) / batch_ns
+                                                           : 1;
+    return wanted < 1 ? 1 : wanted < ROUND_BATCHES_MAX ? (uint32_t)wanted : ROUND_BATCHES_MAX;
+}
+
+static int train_by_calls(struct role *role, float *parameters, struct error *error)
+{
+    const struct clock *clock = loop_clock(role->loop);
+    struct exchange_step step = {0};
+    exchange_client_begin(role->client, parameters);
+    do {
+        struct caller_round round;
+        const int64_t batch_ns = step.steps ? (step.ended_ns - step.started_ns) / step.steps : 0;
+        step.started_ns = clock_monotonic_ns(clock);
+        if (caller_make_round(role->caller, round_batches(role, batch_ns), parameters, &round,
+                              error) < 0)
+            return -1;
+        if (round.has_diverged) {
+            exchange_client_diverged(role->client, DIVERGED_MS);
+            exchange_client_stop(role->client, LESSON_DIVERGED);
+            return 0;
+        }
+        if (round.steps == 0)
+            break;
+        const bool is_first = step.steps == 0;
+        step.ended_ns = clock_monotonic_ns(clock);
+        step.steps = round.steps;
+        step.samples = round.samples;
+        step.loss = round.loss;
+        if (is_first) {
+            role->first_step_ns = step.ended_ns;
+            role->first_step_ms = clock_utc_ms(clock);
+            loop_post(role->loop, report_posted, role);
+        }
+    } while (exchange_client_step(role->client, &step, parameters));
+    exchange_client_finish(role->client, parameters, role->grace_ms);
+    return 0;
+}
+
+static int open_and_call(struct role *role, struct error *error)
+{
+    const struct child_message ready = {.kind = CHILD_READY};
+    float *parameters = NULL;
+    int result = first_parameters(role, &parameters, error);
+    log_event(LOG_INFO, "worker_ready", "rank=%" PRIu64 " functions=%" PRIu32,
+              role->work->lease.rank, role->work->function_count);
+    if (result == 0)
+        result = control_send(role->work->control_fd, &ready, error);
+    if (result == 0)
+        result = train_by_calls(role, parameters, error);
+    const struct caller_counts counts = caller_counts(role->caller);
+    log_event(LOG_INFO, "functions_called",
+              "calls=%" PRIu64 " again=%" PRIu64 " cut_short=%" PRIu64, counts.calls, counts.again,
+              counts.cut);
+    free(parameters);
+    return result;
+}
+
 static int load_and_train(struct role *role, struct error *error)
 {
     const struct work *work = role->work;
+    if (role->caller)
+        return open_and_call(role, error);
     if (work_open_dataset(work, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS, &role->dataset, error) <
             0 ||
         kernel_set_open(NULL, &role->kernels, error) < 0)
@@ -272,6 +375,8 @@ static int role_open(struct role *role, struct error *error)
         .on_change = on_change,
         .context = role,
     };
+    if (work->function_count > 0 && caller_open(work, &role->caller, error) < 0)
+        return -1;
     if (lease_document_has_all_records(&work->lease)) {
         options.is_exact = true;
         options.on_taken = on_taken;
@@ -280,7 +385,8 @@ static int role_open(struct role *role, struct error *error)
     memcpy(options.key, work->config.key, sizeof options.key);
     if (exchange_client_open(&options, &role->client, error) < 0)
         return -1;
-    const struct control_callbacks callbacks = {.on_stream = on_stream, .on_stop = on_stop};
+    const struct control_callbacks callbacks = {
+        .on_stream = on_stream, .on_stop = on_stop, .on_called = on_called};
     if (control_open(role->loop, work->control_fd, &callbacks, role, &role->control, error) < 0)
         return -1;
     role->report_timer = loop_timer_new(role->loop, report_due, role);
@@ -297,6 +403,7 @@ static void role_close(struct role *role)
     control_free(role->control);
     exchange_client_free(role->client);
     trainer_free(role->trainer);
+    caller_free(role->caller);
     kernel_set_free(role->kernels);
     dataset_free(role->dataset);
     loop_free(role->loop);

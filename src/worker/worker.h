@@ -13,7 +13,8 @@
 #pragma once
 
 /* argv[0] is the command's name. Options: --control-fd N, --data FOLDER, --out FOLDER; unset, 3,
- * /data and /lease/out. Returns the process's exit status. */
+ * /data and /lease/out; --functions N: a worker's steps are made by so many functions (caller.h),
+ * whose store is --store FOLDER; unset, /functions. Returns the process's exit status. */
 int worker_main(int argc, char **argv);
 
 /* `souk image-unpack ARCHIVE BYTES_MAX FILES_MAX`, hidden likewise: an image (blob/image.h) into

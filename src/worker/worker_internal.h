@@ -18,6 +18,8 @@ struct work {
     int control_fd;
     const char *data_folder, *out_folder, *work_folder;
     const char *launch_folder; /* for what a framework wants to find */
+    const char *store_folder;  /* where functions meet a worker whose steps they make */
+    uint32_t function_count;   /* 0: it makes them itself */
     struct child_config config;
     struct lease_document lease;
     const struct job_env *secrets; /* of the job, for its scripts */

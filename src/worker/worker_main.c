@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+enum { FUNCTIONS_MAX = 1000 };
+
 static int arguments_read(struct work *work, int argc, char **argv, struct error *error)
 {
     for (int i = 1; i < argc; i += 2) {
@@ -28,6 +30,12 @@ static int arguments_read(struct work *work, int argc, char **argv, struct error
             work->out_folder = argv[i + 1];
         } else if (text_equal(name, TEXT("--work"))) {
             work->work_folder = argv[i + 1];
+        } else if (text_equal(name, TEXT("--store"))) {
+            work->store_folder = argv[i + 1];
+        } else if (text_equal(name, TEXT("--functions"))) {
+            if (text_parse_u64(text_of(argv[i + 1]), &number, error) < 0 || number > FUNCTIONS_MAX)
+                return error_set(error, ERROR_INVALID, "--functions: not a number of them");
+            work->function_count = (uint32_t)number;
         } else if (text_equal(name, TEXT("--control-fd"))) {
             if (text_parse_u64(text_of(argv[i + 1]), &number, error) < 0 || number > INT_MAX)
                 return error_set(error, ERROR_INVALID, "--control-fd: not a descriptor");
@@ -183,7 +191,8 @@ int worker_main(int argc, char **argv)
                         .data_folder = "/data",
                         .out_folder = "/lease/out",
                         .work_folder = "/lease/work",
-                        .launch_folder = "/lease/launch"};
+                        .launch_folder = "/lease/launch",
+                        .store_folder = "/functions"};
     struct work_result result = {0};
     signal(SIGPIPE, SIG_IGN);
 

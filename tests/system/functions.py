@@ -87,7 +87,12 @@ def log_of(headers):
 
 
 def instances(host):
-    """The processes of its functions: descendants that are our program and not bubblewrap."""
+    """The processes of a host's functions."""
+    return instances_below(host.process.pid)
+
+
+def instances_below(pid):
+    """Of a process's descendants those that are our program and not bubblewrap."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -95,7 +100,7 @@ def instances(host):
             parents = ancestors(int(path.name))
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if b"function-instance" in words and b"bwrap" not in words[0] and host.process.pid in parents:
+        if b"function-instance" in words and b"bwrap" not in words[0] and pid in parents:
             found.append(int(path.name))
     return found
 

@@ -1,0 +1,75 @@
+#include "cli/lend_functions.h"
+#include "cli/lend_settings.h"
+#include "testing/testing.h"
+
+static struct lend_options eight(void)
+{
+    return (struct lend_options){
+        .network = OFFER_NETWORK_JOB,
+        .gpus_max = -1,
+        .functions = {.count = 8, .memory_mb = 512, .time_ms = 60000, .keep_warm_ms = 1000}};
+}
+
+TEST(what_is_lent_is_that_of_all_functions_together)
+{
+    struct error error = {0};
+    struct peer_options peer;
+    const struct lend_options wanted = eight();
+    peer_options_init(&peer);
+    ASSERT_OK(lend_functions_parse(&wanted, &peer, &error));
+    assert_int_equal(peer.functions.count, 8);
+    assert_int_equal(peer.functions.memory_mb, 512);
+    assert_int_equal(peer.functions.time_ms, 60000);
+    assert_int_equal(peer.ram_bytes, INT64_C(4) << 30);
+    assert_int_equal(peer.cores_milli, 2316); /* 8 x 512 / 1769 */
+    assert_int_equal(peer.roles, PEER_ROLE_WORKER);
+    assert_int_equal(peer.network, OFFER_NETWORK_NONE);
+    assert_int_equal(peer.install, OFFER_INSTALL_NONE);
+    assert_int_equal(peer.gpus_max, 0);
+}
+
+TEST(without_functions_nothing_is_changed)
+{
+    struct error error = {0};
+    struct peer_options peer;
+    const struct lend_options wanted = {.cores = "2", .functions = {.memory_mb = 512}};
+    peer_options_init(&peer);
+    ASSERT_OK(lend_functions_parse(&wanted, &peer, &error));
+    assert_int_equal(peer.functions.count, 0);
+    assert_int_equal(peer.ram_bytes, 0);
+    assert_int_equal(peer.network, OFFER_NETWORK_JOB);
+}
+
+TEST(what_functions_have_no_use_for_is_refused)
+{
+    struct error error = {0};
+    struct peer_options peer;
+    static const char *one[] = {"a=b"};
+    const struct option_list list = {one, 1};
+    struct lend_options wrong[8];
+    for (size_t i = 0; i < 8; i++)
+        wrong[i] = eight();
+    wrong[0].cores = "2";
+    wrong[1].memory = "1GiB";
+    wrong[2].roles = list;
+    wrong[3].data = list;
+    wrong[4].software = list;
+    wrong[5].images = 1;
+    wrong[6].gpus_max = 1;
+    wrong[7].network = OFFER_NETWORK_OPEN;
+    for (size_t i = 0; i < 8; i++) {
+        peer_options_init(&peer);
+        ASSERT_FAILS(lend_functions_parse(&wrong[i], &peer, &error), ERROR_INVALID);
+        assert_non_null(strstr(error.message, "does not go with --functions"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_lent_is_that_of_all_functions_together),
+        cmocka_unit_test(without_functions_nothing_is_changed),
+        cmocka_unit_test(what_functions_have_no_use_for_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

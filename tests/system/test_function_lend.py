@@ -1,0 +1,191 @@
+"""Functions as lenders: `souk lend --functions`, a job across them and an ordinary machine, by the market's ordinary ways.
+
+covers cli/lend_functions.c, peer/tenancy_function.c
+"""
+import glob
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+from functions import instances_below
+from serving import HUNG_S, PROGRAM, Market, audit
+from training import Lender, job_spec, wait_for
+
+
+class FunctionLender(Lender):
+    """What it lends is said by its functions."""
+
+    def __init__(self, market, token, folder, *options):
+        self.folder = folder
+        super().__init__(market, token, folder, "functions",
+                         options=("--functions", "2", *(options or ("--function-memory", "256"))))
+
+    def start(self, environment=None):
+        for flag in ("--cores", "--roles"):
+            if flag in self.command:
+                at = self.command.index(flag)
+                del self.command[at:at + 2]
+        super().start(environment)
+
+    def functions(self):
+        """The processes of all its leases' functions."""
+        return [pid for keeper in self.keepers().values() for pid in instances_below(keeper)]
+
+    def say(self, *words):
+        done = subprocess.run([PROGRAM, "lend", *words, "--state-dir", str(self.folder)],
+                              capture_output=True, text=True, timeout=HUNG_S)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def place(tmp_path, request):
+    market = Market(tmp_path / "market")
+    lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
+    lenders = []
+    try:
+        lenders.append(Lender(market, lender_token, tmp_path / "machine", "machine"))
+        lenders.append(FunctionLender(market, lender_token, tmp_path / "functions", *getattr(request, "param", ())))
+        wait_for("three machines", lambda: 3 == sum(
+            m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+        yield market, token, lenders[1]
+    finally:
+        for lender in lenders:
+            lender.stop()
+        stopped = market.stop()
+    assert stopped == 0
+    status, text = audit(market.folder)
+    assert status == 0, text
+    assert not (tmp_path / "functions" / "leases").exists() or not os.listdir(tmp_path / "functions" / "leases")
+
+
+def submit(market, token, nodes=2, **changes):
+    spec = job_spec(market, token, nodes)
+    spec["resources"] = {"cpus": "0.2+", "memory": "0.5+", **changes.pop("resources", {})}
+    for part, values in changes.items():
+        spec[part] = {**spec[part], **values}
+    answer = market.post("/v1/jobs", spec, token)
+    assert answer.status == 201, answer
+    return answer.json["id"]
+
+
+def job_of(market, token, job):
+    return market.get(f"/v1/jobs/{job}", token).json
+
+
+def lease_of(market, token, job):
+    """That of the functions, once there is one that runs."""
+    return next((lease for lease in job_of(market, token, job)["leases"]
+                 if lease["machine_name"] == "functions" and lease["state"] == "running"), None)
+
+
+def wait_for_end(market, token, job):
+    done = wait_for("the job's end", lambda: (
+        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(job_of(market, token, job)))
+    assert done["state"] == "succeeded", done
+    return done
+
+
+def log_of(market, token, job, rank):
+    text, offset = "", 0
+    while True:
+        part = market.get(f"/v1/jobs/{job}/logs?rank={rank}&offset={offset}", token).json
+        if not part["text"]:
+            return text
+        text, offset = text + part["text"], part["next_offset"]
+
+
+def assert_nothing_is_left(lender):
+    wait_for("the end of all keepers", lambda: not lender.keepers())
+    assert not lender.functions()
+    assert not glob.glob(f"{lender.folder}/sandboxes/lease-*")
+
+
+def test_a_job_trains_on_a_machine_and_on_functions(place):
+    market, token, lender = place
+    offered = next(m for m in market.get("/v1/machines", token).json["items"] if m["name"] == "functions")
+    assert "function" in offered["probe"]["labels"].split(",")
+    assert (offered["probe"]["cores_milli"], offered["probe"]["ram_bytes"]) == (290, 512 << 20)
+    job = submit(market, token)
+    wait_for("two functions", lambda: len(lender.functions()) == 2)
+    done = wait_for_end(market, token, job)
+    workers = {lease["machine_name"]: lease for lease in done["leases"] if lease["role"] == "worker"}
+    assert set(workers) == {"machine", "functions"} and len(done["leases"]) == 3
+    called = workers["functions"]
+    assert called["outcome"] == "succeeded" and called["samples"] > 0 and called["commits"] > 0
+
+    # Paid are its calls: less than the time it was leased, and what the bill says.
+    assert 0 < called["billed_ms"] < called["ended_ms"] - called["started_ms"]
+    bill = market.get(f"/v1/jobs/{job}/bill", token).json
+    line = next(line for line in bill["lines"] if line["machine_name"] == "functions")
+    assert line["billed_ms"] == called["billed_ms"] and line["posted_microcredits"] > 0
+    assert bill["ledger_sum_microcredits"] == 0 and bill["held_microcredits"] == 0
+    assert bill["spent_microcredits"] == sum(one["posted_microcredits"] for one in bill["lines"])
+    assert bill["spent_microcredits"] <= bill["quoted_microcredits"]
+    assert_nothing_is_left(lender)
+
+
+def test_a_function_that_is_killed_is_called_again(place):
+    market, token, lender = place
+    job = submit(market, token, 1, resources={"labels": "function"},
+                 train={"target": {"accuracy": 1, "min_time": "1h"}})
+    wait_for("its functions", lender.functions)
+
+    def kill():
+        """Between two calls, too; until one was under way."""
+        for pid in lender.functions():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        lease = lease_of(market, token, job)
+        return lease and "call_again" in log_of(market, token, job, 0)
+
+    wait_for("a call that was made again", kill, step=0.05)
+    before = lease_of(market, token, job)["commits"]
+    wait_for("work that goes on", lambda: lease_of(market, token, job)["commits"] > before + 3)
+    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+    workers = [lease for lease in job_of(market, token, job)["leases"] if lease["role"] == "worker"]
+    assert len(workers) == 1  # it is the same lease, and no successor was needed
+    assert_nothing_is_left(lender)
+
+
+@pytest.mark.parametrize("place", [("--function-memory", "128", "--function-timeout", "600ms")], indirect=True)
+def test_calls_that_end_before_their_batches_do_are_followed_by_others(place):
+    market, token, lender = place
+    job = submit(market, token, 1, resources={"memory": "0.25+", "cpus": "0.1+", "labels": "function"},
+                 train={"model": "lstm", "batch": 8, "target": {"accuracy": 1, "min_time": "1h"}},
+                 sync={"policy": "fixed-adacomm", "local_steps": 32})
+    wait_for("two pushes", lambda: (lease_of(market, token, job) or {"commits": 0})["commits"] >= 2)
+    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+    counts = wait_for("the end of its log", lambda: re.search(
+        r"functions_called calls=(\d+) again=\d+ cut_short=(\d+)", log_of(market, token, job, 0)))
+    assert int(counts[1]) > 4 and int(counts[2]) > 0, counts[0]
+    assert_nothing_is_left(lender)
+
+
+def test_functions_make_way_for_the_owner_and_go_on(place):
+    market, token, lender = place
+    job = submit(market, token, 1, resources={"labels": "function"})
+    wait_for("its functions", lender.functions)
+    lender.say("pause", "1h")
+    wait_for("no function", lambda: not lender.functions())
+    billed = wait_for("the last tick before", lambda: lease_of(market, token, job))["billed_ms"]
+    lender.say("resume")
+    wait_for("its functions again", lender.functions)
+    done = wait_for_end(market, token, job)
+    called = next(lease for lease in done["leases"] if lease["machine_name"] == "functions")
+    assert called["outcome"] == "succeeded" and called["billed_ms"] > billed
+
+
+def test_a_program_does_not_run_on_functions(place):
+    market, token, _ = place
+    answer = market.post("/v1/jobs", {
+        "name": "program", "num_nodes": 1, "resources": {"cpus": "0.1", "memory": "0.1", "labels": "function"},
+        "run": "true", "market": {"max_run_time": "60s"}}, token)
+    assert answer.status == 201, answer
+    told = market.get(f"/v1/jobs/{answer.json['id']}/explain", token).json
+    assert job_of(market, token, answer.json["id"])["state"] == "pending"
+    assert {"role": "worker", "wish": "program", "machines_left": 0} in told["wishes"], told
+    assert market.post(f"/v1/jobs/{answer.json['id']}/cancel", {}, token).status == 200
