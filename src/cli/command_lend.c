@@ -15,6 +15,7 @@
 #include "peer/probe_package.h"
 #include "peer/software.h"
 #include "runtime/job_spec.h"
+#include "source/remote.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -420,6 +421,7 @@ static int run_lend(void *context, const void *options, struct error *error)
     const struct cli *cli = context;
     struct lend_options wanted = *(const struct lend_options *)options;
     struct answered answered = {0};
+    struct remote_credentials credentials AUTO_CREDENTIALS = {0};
     struct peer_options peer;
     peer_options_init(&peer);
     peer.servers = cli->common.servers.items;
@@ -448,7 +450,8 @@ static int run_lend(void *context, const void *options, struct error *error)
     }
     if (choose_zone(cli, &wanted, error) < 0 || parse_parts(&wanted, &peer, error) < 0 ||
         lend_guard_parse(&wanted.guard, &peer, error) < 0 ||
-        lend_functions_parse(&wanted, &peer, error) < 0)
+        lend_functions_parse(cli->arena, &wanted, &credentials, &peer, error) < 0 ||
+        (!wanted.is_doctor && lend_functions_configure(&peer.functions, error) < 0))
         return -1;
     answered.zone = wanted.zone;
     fill_peer(cli, &wanted, &peer);

@@ -1,6 +1,10 @@
 #include "cli/lend_functions.h"
 
+#include "cli/function_token.h"
 #include "cli/lend_settings.h"
+#include "function/invoker.h"
+#include "function/object_store.h"
+#include "source/remote.h"
 
 static int refuse_others(const struct lend_options *wanted, const struct peer_options *peer,
                          struct error *error)
@@ -29,12 +33,43 @@ static int refuse_others(const struct lend_options *wanted, const struct peer_op
     return 0;
 }
 
-int lend_functions_parse(const struct lend_options *wanted, struct peer_options *peer,
+/* Those that are called over HTTP, and where they and leases meet. */
+static int find_elsewhere(struct arena *arena, const struct lend_function_options *wanted,
+                          struct remote_credentials *credentials, struct peer_functions *functions,
+                          struct error *error)
+{
+    const bool is_remote = object_store_is_remote(text_of(wanted->store));
+    if (!wanted->url && !wanted->is_lambda)
+        return wanted->store ? error_set(error, ERROR_INVALID,
+                                         "--function-store: give --function-url or "
+                                         "--function-lambda, too")
+                             : 0;
+    if (!wanted->store || (wanted->is_lambda && !is_remote))
+        return error_set(error, ERROR_INVALID,
+                         "--function-store: the folder of the host, or s3://...; Lambda's need the "
+                         "latter");
+    if ((wanted->is_lambda || is_remote) &&
+        remote_credentials_take_environment(credentials, error) < 0)
+        return -1;
+    if (!wanted->is_lambda &&
+        function_token_read(arena, wanted->token_file, &functions->token, error) < 0)
+        return error_wrap(error, "--function-token-file");
+    functions->name = wanted->name;
+    functions->url = wanted->url;
+    functions->store = wanted->store;
+    functions->credentials = credentials;
+    return 0;
+}
+
+int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
+                         struct remote_credentials *credentials, struct peer_options *peer,
                          struct error *error)
 {
     const struct lend_function_options *functions = &wanted->functions;
     if (functions->count == 0)
-        return 0;
+        return functions->url || functions->is_lambda || functions->store
+                   ? error_set(error, ERROR_INVALID, "--functions: how many at a time?")
+                   : 0;
     if (refuse_others(wanted, peer, error) < 0)
         return -1;
     const int64_t memory_mb = (int64_t)(functions->count * functions->memory_mb);
@@ -48,5 +83,24 @@ int lend_functions_parse(const struct lend_options *wanted, struct peer_options 
     peer->roles = PEER_ROLE_WORKER;
     peer->network = OFFER_NETWORK_NONE;
     peer->install = OFFER_INSTALL_NONE;
-    return 0;
+    return find_elsewhere(arena, functions, credentials, &peer->functions, error);
+}
+
+int lend_functions_configure(const struct peer_functions *functions, struct error *error)
+{
+    AUTO(loop) struct loop *loop = NULL;
+    AUTO(invoker) struct invoker *invoker = NULL;
+    if (!functions->name)
+        return 0;
+    if (loop_open(&clock_system, &loop, error) < 0)
+        return -1;
+    const struct invoker_http_options options = {.loop = loop,
+                                                 .url = functions->url,
+                                                 .name = functions->name,
+                                                 .token = functions->token,
+                                                 .credentials = functions->credentials,
+                                                 .concurrent_max = 1};
+    if (invoker_open_http(&options, &invoker, error) < 0)
+        return -1;
+    return invoker_configure(invoker, functions->memory_mb, functions->time_ms, error);
 }

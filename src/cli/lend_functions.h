@@ -14,6 +14,8 @@ struct lend_function_options {
     uint64_t count;
     uint64_t memory_mb;
     int64_t time_ms, keep_warm_ms;
+    const char *url, *name, *token_file, *store;
+    bool is_lambda;
 };
 
 /* Rows of an option table whose struct has the field `functions`. */
@@ -43,15 +45,43 @@ struct lend_function_options {
          "What a call may take; a function that does not end by then is killed.",                  \
          .minimum = 100,                                                                           \
          .maximum = HOST_TIME_MS_MAX},                                                             \
+        {"function_keep_warm",                                                                     \
+         OPTION_DURATION,                                                                          \
+         offsetof(struct type, functions.keep_warm_ms),                                            \
+         "TIME",                                                                                   \
+         "1m",                                                                                     \
+         "How long a function of this machine without calls is kept, within a lease.",             \
+         .minimum = 1,                                                                             \
+         .maximum = 86400000},                                                                     \
+        {"function_url", OPTION_TEXT, offsetof(struct type, functions.url), "URL",                 \
+         .help = "The functions are those of a \"souk function host\" there, and not this "        \
+                 "machine's."},                                                                    \
+        {"function_lambda", OPTION_FLAG, offsetof(struct type, functions.is_lambda),               \
+         .help = "The functions are AWS Lambda's, by AWS_ACCESS_KEY_ID and its kin; "              \
+                 "--function-url is another address of its API."},                                 \
+        {"function_name", OPTION_TEXT,  offsetof(struct type, functions.name),                     \
+         "NAME",          "souk-train", "What the function is called there."},                     \
+        {"function_token_file",                                                                    \
+         OPTION_PATH,                                                                              \
+         offsetof(struct type, functions.token_file),                                              \
+         "FILE",                                                                                   \
+         "{state}/function/token",                                                                 \
+         "File with the token of --function-url."},                                                \
     {                                                                                              \
-        "function_keep_warm", OPTION_DURATION, offsetof(struct type, functions.keep_warm_ms),      \
-            "TIME", "1m", "How long a function without calls is kept, within a lease.",            \
-            .minimum = 1, .maximum = 86400000                                                      \
+        "function_store", OPTION_TEXT, offsetof(struct type, functions.store), "PLACE",            \
+            .help = "Where functions elsewhere find models and leave updates: the host's folder, " \
+                    "which it prints when it starts, or s3://bucket/prefix."                       \
     }
 
 struct lend_options;
+struct remote_credentials;
 
 /* Fills the part of `peer` that is about functions, and what is lent by them; none: changes
- * nothing. INVALID together with options that functions have no use for. */
-MUST_CHECK int lend_functions_parse(const struct lend_options *wanted, struct peer_options *peer,
-                                    struct error *error);
+ * nothing. Texts live in the arena, and `credentials` as long as `peer` does. INVALID together with
+ * options that functions have no use for, or without what those elsewhere need. */
+MUST_CHECK int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
+                                    struct remote_credentials *credentials,
+                                    struct peer_options *peer, struct error *error);
+/* Gives functions elsewhere their memory and time; so they are there. Blocks. */
+MUST_CHECK int lend_functions_configure(const struct peer_functions *functions,
+                                        struct error *error);

@@ -1,5 +1,6 @@
 #include "cli/lend_functions.h"
 #include "cli/lend_settings.h"
+#include "source/remote.h"
 #include "testing/testing.h"
 
 static struct lend_options eight(void)
@@ -13,10 +14,11 @@ static struct lend_options eight(void)
 TEST(what_is_lent_is_that_of_all_functions_together)
 {
     struct error error = {0};
+    struct remote_credentials credentials = {0};
     struct peer_options peer;
     const struct lend_options wanted = eight();
     peer_options_init(&peer);
-    ASSERT_OK(lend_functions_parse(&wanted, &peer, &error));
+    ASSERT_OK(lend_functions_parse(NULL, &wanted, &credentials, &peer, &error));
     assert_int_equal(peer.functions.count, 8);
     assert_int_equal(peer.functions.memory_mb, 512);
     assert_int_equal(peer.functions.time_ms, 60000);
@@ -31,10 +33,11 @@ TEST(what_is_lent_is_that_of_all_functions_together)
 TEST(without_functions_nothing_is_changed)
 {
     struct error error = {0};
+    struct remote_credentials credentials = {0};
     struct peer_options peer;
     const struct lend_options wanted = {.cores = "2", .functions = {.memory_mb = 512}};
     peer_options_init(&peer);
-    ASSERT_OK(lend_functions_parse(&wanted, &peer, &error));
+    ASSERT_OK(lend_functions_parse(NULL, &wanted, &credentials, &peer, &error));
     assert_int_equal(peer.functions.count, 0);
     assert_int_equal(peer.ram_bytes, 0);
     assert_int_equal(peer.network, OFFER_NETWORK_JOB);
@@ -43,6 +46,7 @@ TEST(without_functions_nothing_is_changed)
 TEST(what_functions_have_no_use_for_is_refused)
 {
     struct error error = {0};
+    struct remote_credentials credentials = {0};
     struct peer_options peer;
     static const char *one[] = {"a=b"};
     const struct option_list list = {one, 1};
@@ -59,8 +63,30 @@ TEST(what_functions_have_no_use_for_is_refused)
     wrong[7].network = OFFER_NETWORK_OPEN;
     for (size_t i = 0; i < 8; i++) {
         peer_options_init(&peer);
-        ASSERT_FAILS(lend_functions_parse(&wrong[i], &peer, &error), ERROR_INVALID);
+        ASSERT_FAILS(lend_functions_parse(NULL, &wrong[i], &credentials, &peer, &error),
+                     ERROR_INVALID);
         assert_non_null(strstr(error.message, "does not go with --functions"));
+    }
+}
+
+TEST(functions_elsewhere_need_a_place_to_meet)
+{
+    struct error error = {0};
+    struct remote_credentials credentials = {0};
+    struct peer_options peer;
+    struct lend_options wrong[4];
+    for (size_t i = 0; i < 4; i++)
+        wrong[i] = eight();
+    wrong[0].functions.url = "http://127.0.0.1:9001";
+    wrong[1].functions.is_lambda = true;
+    wrong[1].functions.store = "/srv/store";
+    wrong[2].functions.store = "/srv/store";
+    wrong[3].functions.is_lambda = true;
+    for (size_t i = 0; i < 4; i++) {
+        peer_options_init(&peer);
+        ASSERT_FAILS(lend_functions_parse(NULL, &wrong[i], &credentials, &peer, &error),
+                     ERROR_INVALID);
+        assert_null(peer.functions.name);
     }
 }
 
@@ -70,6 +96,7 @@ int main(void)
         cmocka_unit_test(what_is_lent_is_that_of_all_functions_together),
         cmocka_unit_test(without_functions_nothing_is_changed),
         cmocka_unit_test(what_functions_have_no_use_for_is_refused),
+        cmocka_unit_test(functions_elsewhere_need_a_place_to_meet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

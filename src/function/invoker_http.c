@@ -33,9 +33,11 @@ struct http_invoker {
     char authorization[320];
     char fingerprint[80];
     struct remote_credentials credentials;
+    struct http_wait *waits; /* of calls under way */
 };
 
 struct http_wait {
+    struct http_wait *next, **place; /* where the list names it */
     invoke_function *callback;
     void *context;
 };
@@ -93,6 +95,14 @@ static void take_report(const struct http_response *response, struct invoke_resu
         result->memory_peak_bytes = report.memory_peak_mb << 20;
 }
 
+static void wait_free(struct http_wait *wait)
+{
+    *wait->place = wait->next;
+    if (wait->next)
+        wait->next->place = wait->place;
+    free(wait);
+}
+
 static void on_response(void *context, struct http_response *response, const struct error *reason)
 {
     struct http_wait *wait = context;
@@ -100,7 +110,7 @@ static void on_response(void *context, struct http_response *response, const str
     char words[160];
     struct invoke_result result = {
         .outcome = INVOKE_LOST, .billed_ms = -1, .memory_peak_bytes = -1};
-    free(wait);
+    wait_free(wait);
     if (!response) {
         result.reason = reason->message;
     } else if (response->status == 200) {
@@ -170,9 +180,12 @@ static int http_invoke(struct invoker *invoker, struct text request, invoke_func
     ask.options.timeout_ms = HOST_TIME_MS_MAX + CALL_EXTRA_MS;
     ask.options.response_max = WORK_JSON_MAX;
     struct http_wait *wait = memory_zeroed(1, sizeof(*wait));
-    *wait = (struct http_wait){callback, context};
+    *wait = (struct http_wait){http->waits, &http->waits, callback, context};
+    if (wait->next)
+        wait->next->place = &wait->next;
+    http->waits = wait;
     if (http_client_start(http->client, &ask.options, on_response, wait, NULL, error) < 0) {
-        free(wait);
+        wait_free(wait);
         return -1;
     }
     return 0;
@@ -254,6 +267,8 @@ static void http_free(struct invoker *invoker)
 {
     struct http_invoker *http = (struct http_invoker *)invoker;
     http_client_free(http->client);
+    while (http->waits)
+        wait_free(http->waits);
     remote_credentials_wipe(&http->credentials);
     sodium_memzero(http->authorization, sizeof(http->authorization));
     free(http);

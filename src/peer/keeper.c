@@ -218,6 +218,7 @@ static void keeper_close(struct keeper *keeper)
     for (size_t i = 0; i < keeper->host.software_count; i++)
         free(keeper->host.software[i]);
     arena_free(keeper->arena);
+    arena_free(keeper->kept_arena);
     loop_timer_free(keeper->linger_timer);
     loop_timer_free(keeper->trim_timer);
     loop_signal_free(keeper->signals[0]);

@@ -22,7 +22,8 @@ struct keeper {
     struct loop_watch *listen_watch;
     struct loop_timer *linger_timer;
     struct loop_timer *trim_timer;
-    struct arena *arena; /* for one message at a time */
+    struct arena *arena;      /* for one message at a time */
+    struct arena *kept_arena; /* of what the tenancy runs in */
 
     struct enrolment enrolment; /* of it: the machine and the market's key */
     bool is_set_up;

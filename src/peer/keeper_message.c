@@ -4,7 +4,9 @@
  *     SETUP    u8 log_level, u64 machine, [32] server_public_key, text leases_dir, text blobs_dir,
  *              u64 disk_bytes, u32 gpus, u64 cache_bytes, u8 is_direct, open, text data_path,
  *              text index_url, u32 count, text software..., text sdk_folder,
- *              u32 memory_mb, u32 time_ms, u32 keep_warm_ms, bytes sandbox_host
+ *              functions, bytes sandbox_host
+ *     functions  u32 memory_mb, u32 time_ms, u32 keep_warm_ms, text name, text url, text token,
+ *              text store, five times text key
  *     open     u32 count, u32 resolver..., u32 count, (u32 address, u32 bits)..., i64 kbit_per_s
  *     TAKE     u32 version, u64 lease, u64 fence
  *     MARKET   bool is_linked, i64 ahead_ms, text server_url, text fingerprint, text link_address,
@@ -66,6 +68,32 @@ static void open_decode(struct wire_reader *reader, struct open_terms *terms)
         wire_reader_fail(reader, "no rate");
 }
 
+static void functions_encode(const struct keeper_functions *functions, struct buffer *payload)
+{
+    wire_put_u32(payload, functions->memory_mb);
+    wire_put_u32(payload, functions->time_ms);
+    wire_put_u32(payload, functions->keep_warm_ms);
+    wire_put_text(payload, functions->name);
+    wire_put_text(payload, functions->url);
+    wire_put_text(payload, functions->token);
+    wire_put_text(payload, functions->store);
+    for (size_t i = 0; i < KEEPER_KEY_COUNT; i++)
+        wire_put_text(payload, functions->keys[i]);
+}
+
+static void functions_decode(struct wire_reader *reader, struct keeper_functions *functions)
+{
+    functions->memory_mb = wire_get_u32(reader);
+    functions->time_ms = wire_get_u32(reader);
+    functions->keep_warm_ms = wire_get_u32(reader);
+    functions->name = wire_get_text(reader, KEEPER_ADDRESS_MAX);
+    functions->url = wire_get_text(reader, KEEPER_ADDRESS_MAX);
+    functions->token = wire_get_text(reader, KEEPER_KEY_MAX);
+    functions->store = wire_get_text(reader, KEEPER_PATH_MAX);
+    for (size_t i = 0; i < KEEPER_KEY_COUNT; i++)
+        functions->keys[i] = wire_get_text(reader, KEEPER_KEY_MAX);
+}
+
 static void setup_encode(const struct keeper_setup *setup, struct buffer *payload)
 {
     wire_put_u8(payload, setup->log_level);
@@ -84,9 +112,7 @@ static void setup_encode(const struct keeper_setup *setup, struct buffer *payloa
     for (uint32_t i = 0; i < setup->software_count; i++)
         wire_put_text(payload, setup->software[i]);
     wire_put_text(payload, setup->sdk_folder);
-    wire_put_u32(payload, setup->functions.memory_mb);
-    wire_put_u32(payload, setup->functions.time_ms);
-    wire_put_u32(payload, setup->functions.keep_warm_ms);
+    functions_encode(&setup->functions, payload);
     wire_put_text(payload, setup->sandbox_host);
 }
 
@@ -112,9 +138,7 @@ static void setup_decode(struct wire_reader *reader, struct keeper_setup *setup)
     for (uint32_t i = 0; i < setup->software_count; i++)
         setup->software[i] = wire_get_text(reader, KEEPER_PATH_MAX);
     setup->sdk_folder = wire_get_text(reader, KEEPER_PATH_MAX);
-    setup->functions.memory_mb = wire_get_u32(reader);
-    setup->functions.time_ms = wire_get_u32(reader);
-    setup->functions.keep_warm_ms = wire_get_u32(reader);
+    functions_decode(reader, &setup->functions);
     setup->sandbox_host = wire_get_text(reader, KEEPER_SANDBOX_MAX);
 }
 

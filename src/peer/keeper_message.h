@@ -23,6 +23,7 @@ enum {
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,
     KEEPER_SOFTWARE_MAX = 8,
+    KEEPER_KEY_MAX = 3072,
 };
 
 /* Apart from enum lease_message_type. */
@@ -49,11 +50,27 @@ enum yield_level {
 };
 const char *yield_level_name(enum yield_level level);
 
+/* Of struct remote_credentials. */
+enum keeper_key {
+    KEEPER_KEY_ACCESS,
+    KEEPER_KEY_SECRET,
+    KEEPER_KEY_SESSION,
+    KEEPER_KEY_REGION,
+    KEEPER_KEY_ENDPOINT,
+    KEEPER_KEY_COUNT,
+};
+
 /* Functions that do a lease's work in place of its own process. */
 struct keeper_functions {
     uint32_t memory_mb;    /* of each, at most; 0: there are none */
     uint32_t time_ms;      /* of a call, at most */
     uint32_t keep_warm_ms; /* one without calls */
+    /* Those of a host elsewhere, by its token, or of Lambda, by the keys. */
+    struct text name;  /* empty: they run here, and all else is empty, too */
+    struct text url;   /* empty: Lambda's */
+    struct text token; /* empty: calls are signed */
+    struct text store; /* where they and the lease meet: function/object_store.h */
+    struct text keys[KEEPER_KEY_COUNT];
 };
 
 /* What a keeper is started with; none of it changes. */

@@ -16,6 +16,19 @@ static int carry(void *context, uint16_t type, struct text payload, struct error
     return channel_send(context, type, payload, error);
 }
 
+/* Texts outlive the message, in memory that is wiped. */
+static void keeper_keep_functions(struct keeper *keeper, const struct keeper_functions *functions)
+{
+    struct keeper_functions *kept = &keeper->host.functions;
+    struct text *const texts[] = {&kept->name, &kept->url, &kept->token, &kept->store};
+    keeper->kept_arena = arena_new_secret(0);
+    *kept = *functions;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        *texts[i] = text_of(arena_copy_string(keeper->kept_arena, *texts[i]));
+    for (size_t i = 0; i < KEEPER_KEY_COUNT; i++)
+        kept->keys[i] = text_of(arena_copy_string(keeper->kept_arena, functions->keys[i]));
+}
+
 static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup,
                          struct error *error)
 {
@@ -30,7 +43,7 @@ static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup
     keeper->host.gpus = setup->gpus;
     keeper->host.image_bytes = setup->cache_bytes;
     keeper->host.is_direct = setup->is_direct;
-    keeper->host.functions = setup->functions;
+    keeper_keep_functions(keeper, &setup->functions);
     keeper->host.open = setup->open;
     for (uint32_t i = 0; i < setup->software_count; i++) {
         char *path = strndup(setup->software[i].data, setup->software[i].size);

@@ -12,6 +12,7 @@
 #include "peer/peer_internal.h"
 #include "peer/sdk.h"
 #include "sandbox/folder.h"
+#include "source/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,10 +119,12 @@ static uint32_t first_bits(uint32_t bits, int64_t count)
     return count < 0 ? bits : first;
 }
 
-/* What is lent: as the options say, cut to what the machine has. */
+/* What is lent: as the options say, cut to what the machine has; what functions elsewhere have is
+ * not this machine's. */
 static int read_limits(const struct peer_options *options, const struct machine_probe *probe,
                        struct lease_limits *out_limits, struct error *error)
 {
+    const bool is_elsewhere = options->functions.name != NULL;
     if (options->cores_milli < 0 || options->ram_bytes < 0 || options->disk_bytes < 0)
         return error_set(error, ERROR_INVALID, "what is lent cannot be negative");
     struct lease_limits limits = {
@@ -147,10 +150,10 @@ static int read_limits(const struct peer_options *options, const struct machine_
     if (roles & PEER_ROLE_SERVER)
         limits.roles |= 1u << LEASE_ROLE_SERVER;
     char has[UNITS_TEXT_SIZE], wants[UNITS_TEXT_SIZE];
-    if (limits.cores_milli > probe->cores_milli)
+    if (limits.cores_milli > probe->cores_milli && !is_elsewhere)
         return error_set(error, ERROR_INVALID, "this machine has %" PRId64 " cores, not %g",
                          probe->cores_milli / 1000, (double)limits.cores_milli / 1000);
-    if (limits.ram_bytes > probe->ram_bytes)
+    if (limits.ram_bytes > probe->ram_bytes && !is_elsewhere)
         return error_set(error, ERROR_INVALID, "this machine has %s of memory, not %s",
                          units_format_bytes(probe->ram_bytes, has),
                          units_format_bytes(limits.ram_bytes, wants));
@@ -347,6 +350,26 @@ static void block_restart_signals(void)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
 }
 
+static struct keeper_functions keeper_functions(const struct peer_functions *functions)
+{
+    const struct remote_credentials *credentials = functions->credentials;
+    struct keeper_functions told = {.memory_mb = functions->count ? functions->memory_mb : 0,
+                                    .time_ms = functions->time_ms,
+                                    .keep_warm_ms = functions->keep_warm_ms,
+                                    .name = text_of(functions->name),
+                                    .url = text_of(functions->url),
+                                    .token = text_of(functions->token),
+                                    .store = text_of(functions->store)};
+    if (!credentials)
+        return told;
+    told.keys[KEEPER_KEY_ACCESS] = text_of(credentials->access_key);
+    told.keys[KEEPER_KEY_SECRET] = text_of(credentials->secret_key);
+    told.keys[KEEPER_KEY_SESSION] = text_of(credentials->session_token);
+    told.keys[KEEPER_KEY_REGION] = text_of(credentials->region);
+    told.keys[KEEPER_KEY_ENDPOINT] = text_of(credentials->endpoint_url);
+    return told;
+}
+
 static int run(const struct peer_options *given, bool *out_wants_restart, struct error *error)
 {
     struct peer_options resolved = *given;
@@ -409,9 +432,7 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
         .software_count = options->software_count,
         .sdk_folder = sdk_folder,
         .index_url = options->index_url,
-        .functions = {.memory_mb = options->functions.count ? options->functions.memory_mb : 0,
-                      .time_ms = options->functions.time_ms,
-                      .keep_warm_ms = options->functions.keep_warm_ms},
+        .functions = keeper_functions(&options->functions),
         .look_ms = options->look_ms,
         .guard = guard,
         .is_blind = options->is_blind,

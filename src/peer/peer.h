@@ -29,12 +29,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct remote_credentials;
+
 /* Functions that do the work of leases: training, in place of anything else. */
 struct peer_functions {
     uint32_t count;        /* at a time; 0: leases do their own work */
     uint32_t memory_mb;    /* of each; it has MB / 1769 of a core */
     uint32_t time_ms;      /* of a call, at most */
     uint32_t keep_warm_ms; /* one without calls, within a lease */
+    /* Those of a host elsewhere, or of Lambda. */
+    const char *name;  /* of the function; NULL: they are this machine's, and all else is NULL */
+    const char *url;   /* of the host; NULL: Lambda's */
+    const char *token; /* of the host */
+    const char *store; /* where lease and function meet: function/object_store.h */
+    const struct remote_credentials *credentials; /* of Lambda and S3; NULL: none */
 };
 
 /* Bits of peer_options.roles. */

@@ -1,40 +1,53 @@
 /*
- * Tenancy, functions: the work of a lease, done by calls of functions on this machine.
+ * Tenancy, functions: the work of a lease, done by calls of functions.
  *
  * The lease's own process hands out batches (worker/caller.h); the keeper makes the calls, for it
- * alone counts what they cost. A lease has as many functions as fit into it, none larger than the
- * lease, and each has a sandbox of its own, which is started by the first call and ends with the
- * lease.
+ * alone counts what they cost. A lease has as many functions as fit into it. On this machine none
+ * is larger than the lease, and each has a sandbox of its own, which is started by the first call
+ * and ends with the lease. To those of a host elsewhere, or of Lambda, the job and its models are
+ * carried, and their updates back.
  */
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "function/host.h"
+#include "function/invoker.h"
+#include "peer/carrier.h"
 #include "peer/tenancy_internal.h"
+#include "source/remote.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { THROTTLED_MS = 500 }; /* until a call is made again that was one too many */
+
 struct function_call {
     struct tenancy_functions *functions;
-    struct buffer request;
+    struct work_request request;
+    struct buffer answer; /* while its update is fetched */
+    struct loop_timer *timer;
     uint32_t number;
     bool is_used;
     bool is_withdrawn; /* for the machine's owner: it is made again, whatever becomes of it */
-    int64_t begun_ns;  /* 0: it waits until the owner leaves something over */
+    bool is_waiting;   /* until the owner leaves something over */
+    int64_t begun_ns;  /* 0: it is not under way */
 };
 
 struct tenancy_functions {
     struct tenancy *tenancy;
-    struct host *host;
-    char store[PATH_MAX];
+    struct host *host;       /* NULL: they are elsewhere */
+    struct invoker *invoker; /* those */
+    struct carrier *carrier; /* to and from them */
+    char job[WORK_JOB_SIZE], store[PATH_MAX];
     uint32_t count;
     int64_t billed_ms; /* of calls that have ended */
     bool is_held;      /* the machine's owner needs it: nothing is called */
     struct function_call calls[];
 };
+
+static void on_timer(void *context);
 
 static uint32_t count_of(const struct lease_document *document, uint32_t memory_mb)
 {
@@ -45,20 +58,16 @@ static uint32_t count_of(const struct lease_document *document, uint32_t memory_
     return count < 1 ? 1 : count < HOST_CONCURRENCY_MAX ? (uint32_t)count : HOST_CONCURRENCY_MAX;
 }
 
-static int open_host(struct tenancy_functions *functions, struct error *error)
+static int open_here(struct tenancy_functions *functions, struct error *error)
 {
     const struct tenancy *tenancy = functions->tenancy;
     const struct lease_document *document = &tenancy->document;
     const int64_t ram_mb = document->ram_bytes >> 20;
     const uint32_t memory_mb = tenancy->host->functions.memory_mb;
-    char name[40];
-    snprintf(name, sizeof(name), "lease-%" PRIu64 "-%" PRIu64, document->lease, document->fence);
-    if (strlen(name) == sizeof(name) - 1 || folder_make(functions->store, 0755, error) < 0)
-        return error_set(error, ERROR_INVALID, "the store of its functions cannot be made");
     const struct host_options options = {
         .loop = tenancy->host->loop,
         .sandboxes = tenancy->host->sandboxes,
-        .name = name,
+        .name = functions->job,
         .store = functions->store,
         .memory_mb = ram_mb < memory_mb ? (uint32_t)ram_mb : memory_mb,
         .time_ms = tenancy->host->functions.time_ms,
@@ -68,6 +77,61 @@ static int open_host(struct tenancy_functions *functions, struct error *error)
         .log_fd = -1,
     };
     return host_open(&options, &functions->host, error);
+}
+
+/* What is fetched there is the lease's process's to delete. */
+static int make_updates(const struct tenancy_functions *functions, struct error *error)
+{
+    char path[PATH_MAX + 16 + WORK_JOB_SIZE];
+    snprintf(path, sizeof(path), "%s/updates", functions->store);
+    if (folder_make(path, 0755, error) < 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s/updates/%s", functions->store, functions->job);
+    if (folder_make(path, 0755, error) < 0)
+        return -1;
+    return sandbox_give_folder(functions->tenancy->host->sandboxes, path, error);
+}
+
+static int read_credentials(const struct keeper_functions *wanted,
+                            struct remote_credentials *credentials, struct error *error)
+{
+    const struct text *keys = wanted->keys;
+    if (text_copy(keys[KEEPER_KEY_ACCESS], credentials->access_key, sizeof(credentials->access_key),
+                  error) < 0 ||
+        text_copy(keys[KEEPER_KEY_SECRET], credentials->secret_key, sizeof(credentials->secret_key),
+                  error) < 0 ||
+        text_copy(keys[KEEPER_KEY_SESSION], credentials->session_token,
+                  sizeof(credentials->session_token), error) < 0 ||
+        text_copy(keys[KEEPER_KEY_REGION], credentials->region, sizeof(credentials->region),
+                  error) < 0)
+        return -1;
+    return text_copy(keys[KEEPER_KEY_ENDPOINT], credentials->endpoint_url,
+                     sizeof(credentials->endpoint_url), error);
+}
+
+static int open_elsewhere(struct tenancy_functions *functions, struct error *error)
+{
+    const struct tenancy_host *host = functions->tenancy->host;
+    const struct keeper_functions *wanted = &host->functions;
+    struct remote_credentials credentials AUTO_CREDENTIALS = {0};
+    if (make_updates(functions, error) < 0 || read_credentials(wanted, &credentials, error) < 0)
+        return -1;
+    const struct carrier_options carrier = {.loop = host->loop,
+                                            .own = functions->store,
+                                            .place = wanted->store.data,
+                                            .credentials = &credentials,
+                                            .job = functions->job};
+    const struct invoker_http_options invoker = {
+        .loop = host->loop,
+        .url = wanted->url.size ? wanted->url.data : NULL,
+        .name = wanted->name.data,
+        .token = wanted->token.size ? wanted->token.data : NULL,
+        .credentials = &credentials,
+        .concurrent_max = functions->count,
+    };
+    if (carrier_open(&carrier, &functions->carrier, error) < 0)
+        return -1;
+    return invoker_open_http(&invoker, &functions->invoker, error);
 }
 
 int tenancy_open_functions(struct tenancy *tenancy, struct error *error)
@@ -81,14 +145,21 @@ int tenancy_open_functions(struct tenancy *tenancy, struct error *error)
     functions->tenancy = tenancy;
     functions->count = count;
     for (uint32_t i = 0; i < count; i++) {
-        functions->calls[i].functions = functions;
-        buffer_init(&functions->calls[i].request, CHILD_CALL_MAX);
+        struct function_call *call = &functions->calls[i];
+        call->functions = functions;
+        call->timer = loop_timer_new(tenancy->host->loop, on_timer, call);
+        buffer_init(&call->answer, CHILD_CALL_MAX);
     }
     tenancy->functions = functions;
+    snprintf(functions->job, sizeof(functions->job), "lease-%" PRIu64 "-%" PRIu64,
+             tenancy->document.lease, tenancy->document.fence);
     if (snprintf(functions->store, sizeof(functions->store), "%s/functions",
                  tenancy->host->folder) >= (int)sizeof(functions->store))
         return error_set(error, ERROR_INVALID, "the state folder's name is too long");
-    return open_host(functions, error);
+    if (folder_make(functions->store, 0755, error) < 0)
+        return -1;
+    return tenancy->host->functions.name.size ? open_elsewhere(functions, error)
+                                              : open_here(functions, error);
 }
 
 void tenancy_free_functions(struct tenancy *tenancy)
@@ -97,9 +168,13 @@ void tenancy_free_functions(struct tenancy *tenancy)
     struct error error;
     if (!functions)
         return;
+    invoker_free(functions->invoker);
     host_free(functions->host);
-    for (uint32_t i = 0; i < functions->count; i++)
-        buffer_done(&functions->calls[i].request);
+    carrier_free(functions->carrier);
+    for (uint32_t i = 0; i < functions->count; i++) {
+        loop_timer_free(functions->calls[i].timer);
+        buffer_done(&functions->calls[i].answer);
+    }
     if (folder_remove(functions->store, &error) < 0)
         log_event(LOG_WARN, "folder_left", "lease=%" PRIu64 " error=\"%s\"",
                   tenancy->document.lease, error.message);
@@ -126,57 +201,142 @@ static void answer(struct function_call *call, bool is_ok, struct text json)
     tenancy_tell_child(call->functions->tenancy, &message);
 }
 
-static void begin(struct function_call *call);
-
-static void on_result(void *context, const struct host_result *result)
+static void answer_failure(struct function_call *call, const char *reason)
 {
-    struct function_call *call = context;
-    call->functions->billed_ms += result->billed_ms;
-    call->begun_ns = 0;
-    if (result->is_failed && call->is_withdrawn)
-        begin(call);
-    else
-        answer(call, !result->is_failed, result->payload);
-}
-
-static void begin(struct function_call *call)
-{
-    struct tenancy_functions *functions = call->functions;
-    struct error error;
-    call->is_withdrawn = false;
-    if (functions->is_held)
-        return;
-    if (host_call(functions->host, buffer_text(&call->request), on_result, call, &error) == 0) {
-        call->begun_ns = tenancy_now_ns(functions->tenancy);
-        return;
-    }
     struct buffer json AUTO_BUFFER;
     struct json_writer writer;
     buffer_init(&json, CHILD_CALL_MAX);
     json_writer_init(&writer, &json);
     json_object_begin(&writer);
-    json_field_string(&writer, "errorType", "Sandbox.Failed");
-    json_field_string(&writer, "errorMessage", error.message);
+    json_field_string(&writer, "errorType", "Call.Failed");
+    json_field_string(&writer, "errorMessage", reason);
     json_object_end(&writer);
     answer(call, /* is_ok= */ false, buffer_text(&json));
+}
+
+static void on_fetched(void *context, const struct error *reason)
+{
+    struct function_call *call = context;
+    if (reason)
+        answer_failure(call, reason->message);
+    else
+        answer(call, /* is_ok= */ true, buffer_text(&call->answer));
+}
+
+static void begin(struct function_call *call);
+
+static void on_timer(void *context)
+{
+    begin(context);
+}
+
+static void on_invoked(void *context, const struct invoke_result *result)
+{
+    struct function_call *call = context;
+    struct tenancy_functions *functions = call->functions;
+    const int64_t passed_ms = (tenancy_now_ns(functions->tenancy) - call->begun_ns) / 1000000;
+    functions->billed_ms += result->billed_ms >= 0 ? result->billed_ms : passed_ms;
+    call->begun_ns = 0;
+    if (result->outcome == INVOKE_FAILED && call->is_withdrawn) {
+        begin(call);
+    } else if (result->outcome == INVOKE_THROTTLED) {
+        loop_timer_start(call->timer, THROTTLED_MS);
+    } else if (result->outcome == INVOKE_ANSWERED && functions->carrier) {
+        buffer_clear(&call->answer);
+        buffer_append_text(&call->answer, result->payload);
+        carrier_fetch(functions->carrier, &call->request, on_fetched, call);
+    } else if (result->payload.size) {
+        answer(call, result->outcome == INVOKE_ANSWERED, result->payload);
+    } else {
+        answer_failure(call, result->reason);
+    }
+}
+
+static void on_result(void *context, const struct host_result *result)
+{
+    const struct invoke_result invoked = {
+        .outcome = result->is_failed ? INVOKE_FAILED : INVOKE_ANSWERED,
+        .payload = result->payload,
+        .reason = "",
+        .billed_ms = result->billed_ms,
+    };
+    on_invoked(context, &invoked);
+}
+
+static void invoke(struct function_call *call)
+{
+    struct tenancy_functions *functions = call->functions;
+    const struct text store = functions->tenancy->host->functions.store;
+    struct work_request request = call->request;
+    struct error error;
+    struct buffer json AUTO_BUFFER;
+    struct json_writer writer;
+    buffer_init(&json, CHILD_CALL_MAX);
+    if (object_store_is_remote(store)) /* a folder is the host's own */
+        request.store = store;
+    json_writer_init(&writer, &json);
+    json_write(&writer, &work_request_schema, &request);
+    call->begun_ns = tenancy_now_ns(functions->tenancy);
+    if ((functions->host
+             ? host_call(functions->host, buffer_text(&json), on_result, call, &error)
+             : invoker_call(functions->invoker, buffer_text(&json), on_invoked, call, &error)) == 0)
+        return;
+    call->begun_ns = 0;
+    answer_failure(call, error.message);
+}
+
+static void on_brought(void *context, const struct error *reason)
+{
+    struct function_call *call = context;
+    call->is_waiting = !reason && call->functions->is_held;
+    if (reason)
+        answer_failure(call, reason->message);
+    else if (!call->is_waiting)
+        invoke(call);
+}
+
+static void begin(struct function_call *call)
+{
+    struct tenancy_functions *functions = call->functions;
+    call->is_withdrawn = false;
+    call->is_waiting = functions->is_held;
+    if (call->is_waiting)
+        return;
+    if (functions->carrier)
+        carrier_bring(functions->carrier, &call->request, on_brought, call);
+    else
+        invoke(call);
+}
+
+/* Of its own job alone: objects of others are not its to name. */
+static int read_request(const struct tenancy_functions *functions, struct text json,
+                        struct work_request *out_request, struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    if (work_request_read(arena, json, out_request, error) < 0)
+        return -1;
+    out_request->store = (struct text){0};
+    return strcmp(out_request->job, functions->job) == 0
+               ? 0
+               : error_set(error, ERROR_CORRUPT, "the process calls for another job");
 }
 
 void tenancy_call_function(struct tenancy *tenancy, uint32_t number, struct text request)
 {
     struct tenancy_functions *functions = tenancy->functions;
     struct error error;
-    for (uint32_t i = 0; i < functions->count; i++) {
-        struct function_call *call = &functions->calls[i];
-        if (call->is_used)
-            continue;
+    uint32_t i = 0;
+    while (i < functions->count && functions->calls[i].is_used)
+        i++;
+    struct function_call *call = &functions->calls[i];
+    if (i == functions->count)
+        error_set(&error, ERROR_CORRUPT, "the process makes more calls than it has functions");
+    else if (read_request(functions, request, &call->request, &error) == 0) {
         call->is_used = true;
         call->number = number;
-        buffer_clear(&call->request);
-        buffer_append_text(&call->request, request);
         begin(call);
         return;
     }
-    error_set(&error, ERROR_CORRUPT, "the process makes more calls than it has functions");
     tenancy_fail(tenancy, &error);
 }
 
@@ -198,12 +358,14 @@ void tenancy_yield_functions(struct tenancy *tenancy, enum yield_level level)
     if (functions->is_held) {
         for (uint32_t i = 0; i < functions->count; i++)
             functions->calls[i].is_withdrawn = functions->calls[i].begun_ns > 0;
-        host_end_instances(functions->host);
+        if (functions->host)
+            host_end_instances(functions->host);
         return;
     }
-    host_set_share(functions->host, level == YIELD_LOW ? TENANCY_LOW_SHARE_MILLI : 1000,
-                   /* is_idle= */ level == YIELD_LOW);
+    if (functions->host)
+        host_set_share(functions->host, level == YIELD_LOW ? TENANCY_LOW_SHARE_MILLI : 1000,
+                       /* is_idle= */ level == YIELD_LOW);
     for (uint32_t i = 0; i < functions->count; i++)
-        if (functions->calls[i].is_used && functions->calls[i].begun_ns == 0)
+        if (functions->calls[i].is_waiting)
             begin(&functions->calls[i]);
 }

@@ -1,7 +1,7 @@
 """A job of functions whose store is an S3 that is not ours: moto, which checks signatures and keeps to If-None-Match;
 and functions behind Lambda's API.
 
-covers function/object_store_s3.c, function/invoker_http.c, source/remote_object.c
+covers function/object_store_s3.c, function/invoker_http.c, source/remote_object.c, peer/carrier.c
 """
 import hashlib
 import hmac
@@ -14,8 +14,10 @@ import sys
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from functions import Host, write_job  # noqa: E402
+from functions import FunctionLender, Host, write_job  # noqa: E402
+from serving import Market, audit  # noqa: E402
 from test_real_servers import FOLDER, s3, souk  # noqa: E402,F401
+from training import job_spec, wait_for  # noqa: E402
 
 LOOK = """
 import json, sys, boto3
@@ -142,3 +144,38 @@ def test_lambdas_api_is_called_with_signatures(souk, s3, tmp_path):  # noqa: F81
             api.shutdown()
             thread.join()
             api.server_close()
+
+
+def test_lambdas_functions_are_lent(souk, s3, tmp_path):  # noqa: F811
+    s3({})
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL")
+    keys = {name: souk.variables[name] for name in names}
+    market = Market(tmp_path / "market")
+    token = market.sign_up("borrower")
+    with Host(souk, "--network", "--memory", "128") as host:
+        api = SignedApi(host, keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"])
+        thread = threading.Thread(target=api.serve_forever)
+        thread.start()
+        lender = FunctionLender(market, market.sign_up("lender"), tmp_path / "lender", "--function-memory", "512",
+                                "--function-lambda", "--function-url", api.url, "--function-store",
+                                "s3://souk-data/souk", variables=keys)
+        try:
+            wait_for("the machine", lambda: any(
+                m["name"] == "functions" and m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+            spec = job_spec(market, token, 1)
+            spec["resources"] = {"cpus": "0.2+", "memory": "1", "labels": "function"}
+            job = market.post("/v1/jobs", spec, token).json["id"]
+            done = wait_for("the job's end", lambda: (lambda j: j if j["ended_ms"] else None)(
+                market.get(f"/v1/jobs/{job}", token).json))
+        finally:
+            lender.stop()
+            api.shutdown()
+            thread.join()
+            api.server_close()
+            market.stop()
+    assert done["state"] == "succeeded" and api.refused == 0, done
+    called = next(lease for lease in done["leases"] if lease["role"] == "worker")
+    assert called["samples"] > 0 and 0 < called["billed_ms"] < called["ended_ms"] - called["started_ms"]
+    assert audit(market.folder)[0] == 0
+    # It took all of it away but what calls left that nobody waited for.
+    assert [key for key in objects(souk) if not key.startswith("souk/updates/")] == []

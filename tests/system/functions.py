@@ -1,13 +1,15 @@
 """What tests of functions share: a host, a job, and calls by its API."""
 import base64
 import json
+import os
 import pathlib
 import subprocess
 import time
 import urllib.error
 import urllib.request
 
-from serving import HUNG_S
+from serving import HUNG_S, PROGRAM
+from training import Lender
 
 JOB = """
 name: clothes
@@ -112,3 +114,28 @@ def ancestors(pid):
         pid = int(stat_line.rpartition(")")[2].split()[1])
         found.append(pid)
     return found
+
+
+class FunctionLender(Lender):
+    """What it lends is said by its functions."""
+
+    def __init__(self, market, token, folder, *options, name="functions", variables=None):
+        self.folder, self.variables = folder, variables or {}
+        super().__init__(market, token, folder, name,
+                         options=("--functions", "2", *map(str, options or ("--function-memory", "256"))))
+
+    def start(self, environment=None):
+        for flag in ("--cores", "--roles"):
+            if flag in self.command:
+                at = self.command.index(flag)
+                del self.command[at:at + 2]
+        super().start({**(environment or os.environ), **self.variables})
+
+    def functions(self):
+        """The processes of all its leases' functions."""
+        return [pid for keeper in self.keepers().values() for pid in instances_below(keeper)]
+
+    def say(self, *words):
+        done = subprocess.run([PROGRAM, "lend", *words, "--state-dir", str(self.folder)],
+                              capture_output=True, text=True, timeout=HUNG_S)
+        assert done.returncode == 0, done.stderr

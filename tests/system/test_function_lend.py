@@ -3,40 +3,16 @@
 covers cli/lend_functions.c, peer/tenancy_function.c
 """
 import glob
+import json
 import os
+import pathlib
 import re
 import signal
-import subprocess
 
 import pytest
-from functions import instances_below
-from serving import HUNG_S, PROGRAM, Market, audit
+from functions import FunctionLender, Host, instances
+from serving import Market, audit
 from training import Lender, job_spec, wait_for
-
-
-class FunctionLender(Lender):
-    """What it lends is said by its functions."""
-
-    def __init__(self, market, token, folder, *options):
-        self.folder = folder
-        super().__init__(market, token, folder, "functions",
-                         options=("--functions", "2", *(options or ("--function-memory", "256"))))
-
-    def start(self, environment=None):
-        for flag in ("--cores", "--roles"):
-            if flag in self.command:
-                at = self.command.index(flag)
-                del self.command[at:at + 2]
-        super().start(environment)
-
-    def functions(self):
-        """The processes of all its leases' functions."""
-        return [pid for keeper in self.keepers().values() for pid in instances_below(keeper)]
-
-    def say(self, *words):
-        done = subprocess.run([PROGRAM, "lend", *words, "--state-dir", str(self.folder)],
-                              capture_output=True, text=True, timeout=HUNG_S)
-        assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
@@ -163,6 +139,30 @@ def test_calls_that_end_before_their_batches_do_are_followed_by_others(place):
         r"functions_called calls=(\d+) again=\d+ cut_short=(\d+)", log_of(market, token, job, 0)))
     assert int(counts[1]) > 4 and int(counts[2]) > 0, counts[0]
     assert_nothing_is_left(lender)
+
+
+def test_functions_of_a_host_elsewhere_are_lent(place, souk, tmp_path):
+    market, token, _ = place
+    with Host(souk, "--memory", "128", "--concurrency", "2") as host:
+        store = pathlib.Path(host.ready["store"])
+        lender = FunctionLender(market, market.sign_up("third"), tmp_path / "elsewhere", "--function-memory", "256",
+                                "--function-url", host.ready["url"], "--function-token-file", host.ready["token_file"],
+                                "--function-store", store, "--labels", "elsewhere", name="elsewhere")
+        try:
+            wait_for("the machine", lambda: any(
+                m["name"] == "elsewhere" and m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+            assert json.loads(host.ask(host.path("configuration"))[2])["MemorySize"] == 256
+            job = submit(market, token, 1, resources={"labels": "elsewhere"})
+            wait_for("two functions", lambda: len(instances(host)) == 2)
+            assert not lender.functions()  # none of this machine's
+            done = wait_for_end(market, token, job)
+        finally:
+            lender.stop()
+    called = next(lease for lease in done["leases"] if lease["role"] == "worker")
+    assert called["outcome"] == "succeeded" and called["samples"] > 0
+    assert 0 < called["billed_ms"] < called["ended_ms"] - called["started_ms"]
+    # Of the lease nothing is left in the host's store but what calls left that nobody waited for.
+    assert not [path for path in store.rglob("*") if path.is_file() and "updates" not in path.parts]
 
 
 def test_functions_make_way_for_the_owner_and_go_on(place):

@@ -1,0 +1,184 @@
+#include "function/object_store.h"
+#include "peer/carrier.h"
+#include "testing/testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct scene {
+    char folder[40], own_place[64], their_place[64];
+    struct loop *loop;
+    struct object_store *own, *theirs;
+    struct carrier *carrier;
+    int answered;
+    enum error_code code; /* of the last answer that says why not */
+    int failed;
+};
+
+static int set_up(void **state)
+{
+    struct error error = {0};
+    struct scene *scene = calloc(1, sizeof(*scene));
+    snprintf(scene->folder, sizeof(scene->folder), "/tmp/souk-carrier-XXXXXX");
+    assert_non_null(mkdtemp(scene->folder));
+    snprintf(scene->own_place, sizeof(scene->own_place), "%s/own", scene->folder);
+    snprintf(scene->their_place, sizeof(scene->their_place), "%s/theirs", scene->folder);
+    assert_int_equal(mkdir(scene->own_place, 0755), 0);
+    assert_int_equal(mkdir(scene->their_place, 0755), 0);
+    ASSERT_OK(object_store_open(&(struct object_store_options){.place = scene->own_place},
+                                &scene->own, &error));
+    ASSERT_OK(object_store_open(&(struct object_store_options){.place = scene->their_place},
+                                &scene->theirs, &error));
+    ASSERT_OK(loop_open(&clock_system, &scene->loop, &error));
+    const struct carrier_options options = {.loop = scene->loop,
+                                            .own = scene->own_place,
+                                            .place = scene->their_place,
+                                            .job = "lease-5-6"};
+    ASSERT_OK(carrier_open(&options, &scene->carrier, &error));
+    *state = scene;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct scene *scene = *state;
+    char command[64];
+    carrier_free(scene->carrier);
+    object_store_free(scene->own);
+    object_store_free(scene->theirs);
+    loop_free(scene->loop);
+    snprintf(command, sizeof(command), "rm -rf %s", scene->folder);
+    free(scene);
+    return system(command); /* NOLINT(concurrency-mt-unsafe,cert-env33-c) */
+}
+
+static void put(struct object_store *store, const char *key, const char *words)
+{
+    struct error error = {0};
+    ASSERT_OK(object_store_put(store, key, text_of(words), true, &error));
+}
+
+static void assert_there(struct object_store *store, const char *key, const char *words)
+{
+    struct error error = {0};
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, 64);
+    if (!words) {
+        ASSERT_FAILS(object_store_read(store, key, &bytes, &error), ERROR_NOT_FOUND);
+        return;
+    }
+    ASSERT_OK(object_store_read(store, key, &bytes, &error));
+    assert_true(text_equal(buffer_text(&bytes), text_of(words)));
+}
+
+static void put_job(struct scene *scene)
+{
+    put(scene->own, "jobs/lease-5-6", "job");
+    put(scene->own, "data/lease-5-6/images", "records");
+    put(scene->own, "models/lease-5-6/1", "first");
+}
+
+static struct work_request request_of(uint64_t version)
+{
+    return (struct work_request){
+        .job = "lease-5-6", .run = version, .first_batch = 3, .batch_count = 2, .version = version};
+}
+
+static void on_answer(void *context, const struct error *reason)
+{
+    struct scene *scene = context;
+    scene->answered++;
+    if (reason) {
+        scene->failed++;
+        scene->code = reason->code;
+    }
+}
+
+static void wait_for_answers(struct scene *scene, int count)
+{
+    struct error error = {0};
+    while (scene->answered < count)
+        ASSERT_OK(loop_step(scene->loop, -1, &error));
+}
+
+static void what_a_call_needs_is_brought_and_the_model_before_goes(void **state)
+{
+    struct scene *scene = *state;
+    const struct work_request first = request_of(1), second = request_of(2);
+    put_job(scene); /* which has no labels */
+    carrier_bring(scene->carrier, &first, on_answer, scene);
+    carrier_bring(scene->carrier, &first, on_answer, scene);
+    wait_for_answers(scene, 2);
+    assert_int_equal(scene->failed, 0);
+    assert_there(scene->theirs, "jobs/lease-5-6", "job");
+    assert_there(scene->theirs, "data/lease-5-6/images", "records");
+    assert_there(scene->theirs, "models/lease-5-6/1", "first");
+    put(scene->own, "models/lease-5-6/2", "second");
+    carrier_bring(scene->carrier, &second, on_answer, scene);
+    wait_for_answers(scene, 3);
+    assert_int_equal(scene->failed, 0);
+    assert_there(scene->theirs, "models/lease-5-6/1", NULL);
+    assert_there(scene->theirs, "models/lease-5-6/2", "second");
+}
+
+static void an_update_is_fetched_and_goes_there(void **state)
+{
+    struct scene *scene = *state;
+    const struct work_request first = request_of(1);
+    put(scene->theirs, "updates/lease-5-6/0-1-3", "learnt");
+    carrier_fetch(scene->carrier, &first, on_answer, scene);
+    wait_for_answers(scene, 1);
+    assert_int_equal(scene->failed, 0);
+    assert_there(scene->own, "updates/lease-5-6/0-1-3", "learnt");
+    assert_there(scene->theirs, "updates/lease-5-6/0-1-3", NULL);
+}
+
+static void what_is_not_there_is_told_and_may_be_asked_for_again(void **state)
+{
+    struct scene *scene = *state;
+    const struct work_request second = request_of(2);
+    put_job(scene);
+    carrier_bring(scene->carrier, &second, on_answer, scene);
+    carrier_fetch(scene->carrier, &second, on_answer, scene);
+    wait_for_answers(scene, 2);
+    assert_int_equal(scene->failed, 2);
+    assert_int_equal(scene->code, ERROR_NOT_FOUND);
+    put(scene->own, "models/lease-5-6/2", "second");
+    carrier_bring(scene->carrier, &second, on_answer, scene);
+    wait_for_answers(scene, 3);
+    assert_int_equal(scene->failed, 2);
+}
+
+static void at_the_end_nothing_of_the_job_is_left_there(void **state)
+{
+    struct scene *scene = *state;
+    const struct work_request first = request_of(1);
+    put_job(scene);
+    put(scene->own, "data/lease-5-6/labels", "told");
+    put(scene->theirs, "jobs/other", "job");
+    carrier_bring(scene->carrier, &first, on_answer, scene);
+    wait_for_answers(scene, 1);
+    carrier_bring(scene->carrier, &first, on_answer, scene); /* which nobody hears of */
+    carrier_free(TAKE(scene->carrier));
+    assert_int_equal(scene->answered, 1);
+    assert_there(scene->theirs, "jobs/lease-5-6", NULL);
+    assert_there(scene->theirs, "data/lease-5-6/images", NULL);
+    assert_there(scene->theirs, "data/lease-5-6/labels", NULL);
+    assert_there(scene->theirs, "models/lease-5-6/1", NULL);
+    assert_there(scene->theirs, "jobs/other", "job");
+}
+
+#define SCENE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SCENE_TEST(what_a_call_needs_is_brought_and_the_model_before_goes),
+        SCENE_TEST(an_update_is_fetched_and_goes_there),
+        SCENE_TEST(what_is_not_there_is_told_and_may_be_asked_for_again),
+        SCENE_TEST(at_the_end_nothing_of_the_job_is_left_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
