@@ -2,9 +2,13 @@
 
 #include "cli/function_token.h"
 #include "cli/lend_settings.h"
+#include "function/bill.h"
 #include "function/invoker.h"
 #include "function/object_store.h"
+#include "market/price.h"
 #include "source/remote.h"
+
+#define GIB_MICRO_MAX INT64_C(1000000000000)
 
 static int refuse_others(const struct lend_options *wanted, const struct peer_options *peer,
                          struct error *error)
@@ -70,6 +74,8 @@ int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
         return functions->url || functions->is_lambda || functions->store
                    ? error_set(error, ERROR_INVALID, "--functions: how many at a time?")
                    : 0;
+    if (functions->gib_micro < 0 || functions->gib_micro > GIB_MICRO_MAX)
+        return error_set(error, ERROR_INVALID, "--function-price: from 0 to a million credits");
     if (refuse_others(wanted, peer, error) < 0)
         return -1;
     const int64_t memory_mb = (int64_t)(functions->count * functions->memory_mb);
@@ -79,6 +85,13 @@ int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
                                               .keep_warm_ms = (uint32_t)functions->keep_warm_ms};
     peer->ram_bytes = memory_mb << 20;
     peer->cores_milli = (memory_mb * 1000 + HOST_MB_PER_CORE - 1) / HOST_MB_PER_CORE;
+    const struct price_vector usual = price_cold_start();
+    const struct bill_price least =
+        bill_least(&(struct bill_price){.core_micro_per_hour = usual.core_micro,
+                                        .ram_micro_per_hour = usual.ram_micro},
+                   functions->gib_micro);
+    peer->minimum_core_micro = least.core_micro_per_hour;
+    peer->minimum_ram_micro = least.ram_micro_per_hour;
     peer->gpus_max = 0;
     peer->roles = PEER_ROLE_WORKER;
     peer->network = OFFER_NETWORK_NONE;

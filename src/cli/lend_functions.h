@@ -13,7 +13,7 @@
 struct lend_function_options {
     uint64_t count;
     uint64_t memory_mb;
-    int64_t time_ms, keep_warm_ms;
+    int64_t time_ms, keep_warm_ms, gib_micro;
     const char *url, *name, *token_file, *store;
     bool is_lambda;
 };
@@ -53,6 +53,9 @@ struct lend_function_options {
          "How long a function of this machine without calls is kept, within a lease.",             \
          .minimum = 1,                                                                             \
          .maximum = 86400000},                                                                     \
+        {"function_price", OPTION_CREDITS, offsetof(struct type, functions.gib_micro), "CREDITS",  \
+         .help = "The least for an hour of a GiB of functions, with its share of a core; what is " \
+                 "posted by default. For enlisting; later: souk offer change."},                   \
         {"function_url", OPTION_TEXT, offsetof(struct type, functions.url), "URL",                 \
          .help = "The functions are those of a \"souk function host\" there, and not this "        \
                  "machine's."},                                                                    \

@@ -28,6 +28,22 @@ TEST(what_is_lent_is_that_of_all_functions_together)
     assert_int_equal(peer.network, OFFER_NETWORK_NONE);
     assert_int_equal(peer.install, OFFER_INSTALL_NONE);
     assert_int_equal(peer.gpus_max, 0);
+    assert_int_equal(peer.minimum_core_micro, 0);
+}
+
+TEST(a_least_price_is_split_as_the_market_s_first_prices_are)
+{
+    struct error error = {0};
+    struct remote_credentials credentials = {0};
+    struct peer_options peer;
+    struct lend_options wanted = eight();
+    wanted.functions.gib_micro = 60000;
+    peer_options_init(&peer);
+    ASSERT_OK(lend_functions_parse(NULL, &wanted, &credentials, &peer, &error));
+    const int64_t gib_micro = peer.minimum_core_micro * 1024 / 1769 + peer.minimum_ram_micro;
+    assert_true(gib_micro >= 59999 && gib_micro <= 60001);
+    wanted.functions.gib_micro = -1;
+    ASSERT_FAILS(lend_functions_parse(NULL, &wanted, &credentials, &peer, &error), ERROR_INVALID);
 }
 
 TEST(without_functions_nothing_is_changed)
@@ -94,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_lent_is_that_of_all_functions_together),
+        cmocka_unit_test(a_least_price_is_split_as_the_market_s_first_prices_are),
         cmocka_unit_test(without_functions_nothing_is_changed),
         cmocka_unit_test(what_functions_have_no_use_for_is_refused),
         cmocka_unit_test(functions_elsewhere_need_a_place_to_meet),

@@ -16,5 +16,12 @@ struct bill_price {
     int64_t minimum_micro_per_hour; /* of a GiB, both together; 0: none */
 };
 
+/*
+ * The least prices of a core and of a GiB that together come to `gib_micro` for a GiB of function
+ * in an hour: in the proportion of `usual`, rounded up. minimum_micro_per_hour of both is not
+ * looked at. `usual` is not free.
+ */
+struct bill_price bill_least(const struct bill_price *usual, int64_t gib_micro);
+
 /* `billed_ms` from 0 to a day, memory to 2^20, prices to 2^50: the result fits. */
 int64_t bill_call_micro(const struct bill_price *price, uint32_t memory_mb, int64_t billed_ms);

@@ -33,6 +33,18 @@ TEST(the_minimum_holds)
     assert_int_equal(bill_call_micro(&price, 512, 1000), 500);
 }
 
+TEST(a_least_price_of_a_gib_is_that_of_its_parts)
+{
+    const struct bill_price usual = {20000, 2500, 0};
+    const struct bill_price least = bill_least(&usual, 60000);
+    const int64_t hour = bill_call_micro(&least, 1024, 3600000);
+    assert_true(hour >= 60000 && hour <= 60002);
+    /* In their proportion, so that whoever is paid more than the usual for both is content. */
+    assert_true(least.core_micro_per_hour >= 8 * (least.ram_micro_per_hour - 1));
+    assert_true(least.core_micro_per_hour <= 8 * least.ram_micro_per_hour);
+    assert_int_equal(bill_least(&usual, 0).core_micro_per_hour, 0);
+}
+
 TEST(a_decay_goes_evenly_from_first_to_last)
 {
     struct chooser_decay decay = {{16, 128}, {4, 512}};
@@ -55,6 +67,7 @@ int main(void)
         cmocka_unit_test(a_core_and_its_memory_for_an_hour_cost_their_prices),
         cmocka_unit_test(what_is_begun_is_rounded_up_and_nothing_is_free),
         cmocka_unit_test(the_minimum_holds),
+        cmocka_unit_test(a_least_price_of_a_gib_is_that_of_its_parts),
         cmocka_unit_test(a_decay_goes_evenly_from_first_to_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

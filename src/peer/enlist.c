@@ -92,6 +92,13 @@ static void write_offer(struct json_writer *writer, const struct enlist_request 
     json_field_string(writer, "network", offer_network_name(request->network));
     if (request->install != OFFER_INSTALL_NONE)
         json_field_string(writer, "install", offer_install_name(request->install));
+    if (request->minimum_core_micro > 0 || request->minimum_ram_micro > 0) {
+        json_key(writer, "minimum");
+        json_object_begin(writer);
+        json_field_i64(writer, "core_micro", request->minimum_core_micro);
+        json_field_i64(writer, "ram_micro", request->minimum_ram_micro);
+        json_object_end(writer);
+    }
     if (request->when)
         json_field_string(writer, "when", request->when);
     if (request->zone)

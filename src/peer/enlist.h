@@ -21,11 +21,12 @@ struct enlist_request {
     uint32_t roles; /* of enum peer_role */
     enum offer_network network;
     bool has_images;
-    enum offer_install install, install_max; /* of the first offer; of any */
-    bool forbids_programs;                   /* training and nothing else */
-    const char *when;                        /* the first offer is open; NULL: always */
-    const char *zone;                        /* of `when`; NULL: as the market takes it */
-    bool *out_is_name_taken;                 /* set when that is why it was refused; may be NULL */
+    enum offer_install install, install_max;       /* of the first offer; of any */
+    bool forbids_programs;                         /* training and nothing else */
+    int64_t minimum_core_micro, minimum_ram_micro; /* an hour, of the first offer; 0: any price */
+    const char *when;                              /* the first offer is open; NULL: always */
+    const char *zone;                              /* of `when`; NULL: as the market takes it */
+    bool *out_is_name_taken; /* set when that is why it was refused; may be NULL */
 };
 
 /* INVALID for a URL that is neither HTTPS nor plain HTTP to loopback. */

@@ -47,6 +47,7 @@ TEST(request_carries_a_signature_over_code_and_name)
     assert_non_null(strstr(text, "\"roles\":[\"worker\"]"));
     assert_non_null(strstr(text, "\"cpu_model\":\"A \\\"fast\\\" one\""));
     assert_non_null(strstr(text, "\"speed_weight_milli\":1500"));
+    assert_null(strstr(text, "\"minimum\""));
     const char *signature_text = strstr(text, "\"signature\":\"");
     assert_non_null(signature_text);
     uint8_t signature[IDENTITY_SIGNATURE_SIZE];
@@ -57,6 +58,20 @@ TEST(request_carries_a_signature_over_code_and_name)
                                                  sizeof(message) - 1,
                                                  identity_public_key(identity)),
                      0);
+}
+
+TEST(a_least_price_is_in_the_first_offer)
+{
+    struct error error = {0};
+    AUTO(identity) struct identity *identity = open_identity();
+    struct enlist_request dear = request;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, 8192);
+    dear.minimum_core_micro = 30000;
+    dear.minimum_ram_micro = 4000;
+    ASSERT_OK(enlist_write(identity, &dear, &json, &error));
+    assert_non_null(
+        strstr(buffer_string(&json), "\"minimum\":{\"core_micro\":30000,\"ram_micro\":4000}"));
 }
 
 TEST(answer_becomes_an_enrolment)
@@ -100,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request_carries_a_signature_over_code_and_name),
+        cmocka_unit_test(a_least_price_is_in_the_first_offer),
         cmocka_unit_test(answer_becomes_an_enrolment),
         cmocka_unit_test(plain_http_is_for_loopback_only),
         cmocka_unit_test(market_that_is_away_is_told),

@@ -214,6 +214,8 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
         .install_max = limits->install,
         .forbids_programs = limits->forbids_programs,
         .roles = options->roles ? options->roles : PEER_ROLE_ALL,
+        .minimum_core_micro = options->minimum_core_micro,
+        .minimum_ram_micro = options->minimum_ram_micro,
         .when = options->when,
         .zone = options->zone,
         .out_is_name_taken = &is_taken,

@@ -78,6 +78,9 @@ struct peer_options {
     struct open_terms open;     /* of leases with the Internet */
     struct peer_functions functions;
 
+    /* The least prices of the first offer, of an hour of a core and of a GiB; 0: any will do. */
+    int64_t minimum_core_micro, minimum_ram_micro;
+
     /* When the first offer is open: words of --when, and their zone; NULL: always. */
     const char *when, *zone;
     /* Labels to show besides those found, and those never to show. */
