@@ -147,10 +147,13 @@ def test_functions_of_a_host_elsewhere_are_lent(place, souk, tmp_path):
         store = pathlib.Path(host.ready["store"])
         lender = FunctionLender(market, market.sign_up("third"), tmp_path / "elsewhere", "--function-memory", "256",
                                 "--function-url", host.ready["url"], "--function-token-file", host.ready["token_file"],
-                                "--function-store", store, "--labels", "elsewhere", name="elsewhere")
+                                "--function-store", store, "--labels", "elsewhere", "--function-price", "0.001", name="elsewhere")
         try:
-            wait_for("the machine", lambda: any(
-                m["name"] == "elsewhere" and m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+            offered = wait_for("the machine", lambda: next(
+                (m["offer"] for m in market.get("/v1/machines", token).json["items"]
+                 if m["name"] == "elsewhere" and m["state"] == "online"), None))
+            least = offered["minimum"]
+            assert 999 <= least["core_micro"] * 1024 / 1769 + least["ram_micro"] <= 1002, least
             assert json.loads(host.ask(host.path("configuration"))[2])["MemorySize"] == 256
             job = submit(market, token, 1, resources={"labels": "elsewhere"})
             wait_for("two functions", lambda: len(instances(host)) == 2)
@@ -177,6 +180,20 @@ def test_functions_make_way_for_the_owner_and_go_on(place):
     done = wait_for_end(market, token, job)
     called = next(lease for lease in done["leases"] if lease["machine_name"] == "functions")
     assert called["outcome"] == "succeeded" and called["billed_ms"] > billed
+
+
+def test_functions_go_on_while_their_daemon_starts_again(place):
+    market, token, lender = place
+    job = submit(market, token, 1, resources={"labels": "function"},
+                 train={"target": {"accuracy": 1, "min_time": "1h"}})
+    before = set(wait_for("two functions", lambda: (lambda found: found if len(found) == 2 else None)(lender.functions())))
+    lender.process.send_signal(signal.SIGUSR2)
+    wait_for("the daemon's word", lambda: "lease_taken_up" in pathlib.Path(lender.log_path).read_text())
+    commits = lease_of(market, token, job)["commits"]
+    wait_for("work that goes on", lambda: lease_of(market, token, job)["commits"] > commits + 3)
+    assert set(lender.functions()) == before
+    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+    assert_nothing_is_left(lender)
 
 
 def test_a_program_does_not_run_on_functions(place):
