@@ -7,6 +7,7 @@
  * and ends with the lease. To those of a host elsewhere, or of Lambda, the job and its models are
  * carried, and their updates back.
  */
+#include "base/assert.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -345,6 +346,7 @@ int64_t tenancy_called_ms(const struct tenancy *tenancy)
     const struct tenancy_functions *functions = tenancy->functions;
     const int64_t now_ns = tenancy_now_ns(tenancy);
     int64_t sum_ms = functions->billed_ms;
+    ASSERT(functions->count > 0);
     for (uint32_t i = 0; i < functions->count; i++)
         if (functions->calls[i].begun_ns > 0)
             sum_ms += (now_ns - functions->calls[i].begun_ns + 999999) / 1000000;
