@@ -304,6 +304,8 @@ static inline void message_take(struct work_job *job, struct process *process,
         ASSERT_OK(
             text_copy(message->done.message, process->message, sizeof process->message, &error));
         return;
+    case CHILD_CALL: /* no lease of these has functions */
+    case CHILD_CALLED:
     case CHILD_CONFIG:
     case CHILD_CHECKPOINTS:
     case CHILD_KEPT:
@@ -313,7 +315,7 @@ static inline void message_take(struct work_job *job, struct process *process,
     case CHILD_STOP:
         break;
     }
-    fail_msg("a message that only a daemon sends: %d", (int)message->kind);
+    fail_msg("a message that such a worker does not send: %d", (int)message->kind);
 }
 
 /* One message of any process; a closed socket is waited for. */
