@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { UTF8_BYTES_MAX = 4 };
 #define HOUR_MS        INT64_C(3600000)
 #define BILLED_MIN_MS  INT64_C(60000)
 #define FORGET_MS      (24 * HOUR_MS)
@@ -36,6 +37,16 @@ void fleet_free(struct fleet *fleet)
 void fleet_note(char out[FLEET_REASON_SIZE], const char *reason)
 {
     snprintf(out, FLEET_REASON_SIZE, "%s", reason);
+    /* What is saved is read again: no character may be cut in two, and none be another's. */
+    const size_t size = strlen(out);
+    for (size_t cut = 0; cut < UTF8_BYTES_MAX && cut <= size; cut++)
+        if (text_is_utf8((struct text){out, size - cut})) {
+            out[size - cut] = '\0';
+            return;
+        }
+    for (char *byte = out; *byte; byte++)
+        if ((unsigned char)*byte > 127)
+            *byte = '?';
 }
 
 struct fleet_order *fleet_order_of(struct fleet *fleet, uint64_t order)
@@ -82,6 +93,12 @@ static bool is_billed_up(const struct fleet *fleet, uint64_t order)
     return true;
 }
 
+/* Its job would be given another, with a budget of its own. */
+static bool is_waited_for(const struct fleet_order *order)
+{
+    return order->wish.job && !order->is_job_over;
+}
+
 /* Those that are done, the oldest first: after a day, or when there is no room. */
 static void forget_orders(struct fleet *fleet, size_t members_wanted, int64_t now_ms)
 {
@@ -91,7 +108,7 @@ static void forget_orders(struct fleet *fleet, size_t members_wanted, int64_t no
         const bool is_in_the_way =
             order->is_done && (fleet->order_count == FLEET_ORDERS_MAX ||
                                fleet->member_count + members_wanted > FLEET_MEMBERS_MAX);
-        if ((is_old || is_in_the_way) && is_billed_up(fleet, order->id))
+        if ((is_old || is_in_the_way) && !is_waited_for(order) && is_billed_up(fleet, order->id))
             forget_order(fleet, i);
         else
             i++;
@@ -195,6 +212,15 @@ int fleet_order(struct fleet *fleet, const struct fleet_wish *wish, int64_t now_
     return 0;
 }
 
+void fleet_take_back(struct fleet *fleet, uint64_t order)
+{
+    for (size_t i = 0; i < fleet->order_count; i++)
+        if (fleet->orders[i].id == order) {
+            forget_order(fleet, i);
+            return;
+        }
+}
+
 static void stop_order(struct fleet *fleet, struct fleet_order *order, const char *reason,
                        int64_t now_ms)
 {
@@ -226,8 +252,10 @@ void fleet_stop_all(struct fleet *fleet, const char *reason, int64_t now_ms)
 void fleet_job_ended(struct fleet *fleet, uint64_t job, int64_t now_ms)
 {
     for (size_t i = 0; i < fleet->order_count; i++)
-        if (job && fleet->orders[i].wish.job == job)
+        if (job && fleet->orders[i].wish.job == job) {
+            fleet->orders[i].is_job_over = true;
             stop_order(fleet, &fleet->orders[i], "its job has ended", now_ms);
+        }
 }
 
 void fleet_sweep(struct fleet *fleet)

@@ -89,6 +89,7 @@ struct fleet_order {
     uint32_t replacements_left;
     bool is_stopping; /* nothing more is started for it */
     bool is_done;
+    bool is_job_over;               /* not saved: told again after a start */
     char reason[FLEET_REASON_SIZE]; /* why it stops, or has fewer than it wants; "": neither */
 };
 
@@ -172,6 +173,8 @@ MUST_CHECK int fleet_order(struct fleet *fleet, const struct fleet_wish *wish, i
 /* Whether it would be taken now. */
 MUST_CHECK int fleet_check(const struct fleet *fleet, const struct fleet_wish *wish,
                            struct error *error);
+/* One for which nothing was asked yet was never made. */
+void fleet_take_back(struct fleet *fleet, uint64_t order);
 /* Ends all of it. NOT_FOUND: there is no such order. */
 MUST_CHECK int fleet_stop(struct fleet *fleet, uint64_t order, const char *reason, int64_t now_ms,
                           struct error *error);

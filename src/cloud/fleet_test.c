@@ -341,6 +341,54 @@ static struct fleet *restart(struct fleet *fleet, struct buffer *saved, int64_t 
     return load_saved(buffer_text(saved), now);
 }
 
+TEST(an_order_that_was_taken_back_was_never_made)
+{
+    AUTO(fleet) struct fleet *fleet = new_listed(BEGIN);
+    const struct fleet_wish wish = {
+        .count = 2, .candidates = two, .candidate_count = 1, .key = {1}, .request = {2}};
+    struct error error;
+    uint64_t id, again;
+    ASSERT_OK(fleet_order(fleet, &wish, BEGIN, &id, &error));
+    fleet_take_back(fleet, id);
+    assert_int_equal(fleet_order_count(fleet) + fleet_member_count(fleet), 0);
+    ASSERT_OK(fleet_order(fleet, &wish, BEGIN, &again, &error));
+    assert_int_not_equal(again, id);
+    next(fleet, FLEET_LAUNCH, BEGIN);
+}
+
+/* Else a job that waits on would be given a second, with a budget of its own. */
+TEST(an_order_is_known_for_as_long_as_its_job_goes_on)
+{
+    AUTO(fleet) struct fleet *fleet = new_listed(BEGIN);
+    const struct fleet_wish wish = {
+        .count = 1, .candidates = two, .candidate_count = 1, .job = 7, .usd_micro_max = 96000};
+    struct error error;
+    uint64_t id;
+    ASSERT_OK(fleet_order(fleet, &wish, BEGIN, &id, &error));
+    ASSERT_OK(fleet_stop(fleet, id, "stopped", BEGIN, &error));
+    struct fleet_action action;
+    assert_false(fleet_next(fleet, BEGIN + SECOND, &action));
+    assert_true(fleet_find_order(fleet, id)->is_done);
+    order(fleet, 1, BEGIN + 30 * HOUR);
+    assert_non_null(fleet_find_order(fleet, id));
+    fleet_job_ended(fleet, 7, BEGIN + 31 * HOUR);
+    order(fleet, 1, BEGIN + 60 * HOUR);
+    assert_null(fleet_find_order(fleet, id));
+}
+
+TEST(a_long_reason_is_cut_between_characters)
+{
+    char reason[FLEET_REASON_SIZE + 8], noted[FLEET_REASON_SIZE];
+    memset(reason, 'a', sizeof reason);
+    memcpy(reason + FLEET_REASON_SIZE - 2, "\xe2\x82\xac", 4);
+    fleet_note(noted, reason);
+    assert_int_equal(strlen(noted), FLEET_REASON_SIZE - 2);
+    assert_true(text_is_utf8(text_of(noted)));
+    fleet_note(noted, "\xff bad \xe2\x82\xac in the middle");
+    assert_true(text_is_utf8(text_of(noted)));
+    assert_non_null(strstr(noted, "in the middle"));
+}
+
 TEST(what_is_saved_is_the_same_when_it_is_read)
 {
     struct buffer saved AUTO_BUFFER, again AUTO_BUFFER;
@@ -502,6 +550,9 @@ int main(void)
         cmocka_unit_test(one_taken_back_is_replaced_within_the_budget),
         cmocka_unit_test(idle_and_old_ones_are_ended_busy_ones_are_not),
         cmocka_unit_test(limits_are_said_with_what_fits),
+        cmocka_unit_test(an_order_that_was_taken_back_was_never_made),
+        cmocka_unit_test(an_order_is_known_for_as_long_as_its_job_goes_on),
+        cmocka_unit_test(a_long_reason_is_cut_between_characters),
         cmocka_unit_test(what_is_saved_is_the_same_when_it_is_read),
         cmocka_unit_test(an_order_goes_on_where_it_was),
         cmocka_unit_test(a_launch_that_was_lost_is_not_done_after_its_time),

@@ -376,10 +376,7 @@ int cloud_order(struct cloud *cloud, const struct cloud_wish *wish, uint64_t *ou
         return -1;
     const bool is_new = fleet_find_order(cloud->fleet, *out_order)->made_ms == made_ms;
     if (is_new && cloud_orders_save(cloud, error) < 0) {
-        struct error none;
-        const int stopped =
-            fleet_stop(cloud->fleet, *out_order, "it could not be saved", made_ms, &none);
-        ASSERT(stopped == 0);
+        fleet_take_back(cloud->fleet, *out_order);
         return error_wrap(error, "the order is not kept");
     }
     log_event(LOG_INFO, "cloud_ordered", "order=%" PRIu64 " count=%u type=%s job=%" PRIu64,

@@ -30,7 +30,8 @@ enum {
     LOST_MS_MAX = 120000, /* the market finds a successor of the server long before */
     FINISH_MS = 2000,     /* to push the rest when the server ends training */
     LAST_REPORT_MS = 2000,
-    DIVERGED_MS = 10000, /* to say that the loss is not finite, also while the link comes up */
+    DIVERGED_MS = 20000, /* to say that the loss is not finite, also while the link comes up and the
+                          * server musters its workers (role_server.c) */
     ROUND_MS = 500,      /* of functions, where the policy counts no steps */
     ROUND_BATCHES_MAX = 1000,
 };
