@@ -5,8 +5,8 @@
  * that commit waits for thousands of pages and another sync. Here a thread with a connection of its
  * own copies instead, twice, the second time what was committed during the first. What little was
  * committed since is copied by the next commit, and the one after it starts the log over. A log
- * that grows all the same (readers hold it, the disk is slow) is copied by the commit after all, so
- * that its length stays bounded.
+ * that grows all the same (readers hold it, the disk is slow) is copied by the commit after all,
+ * once the thread is through with what it is at: so its length stays bounded.
  *
  * A checkpoint that fails loses nothing: the log keeps what was not copied, and the next one tries
  * again. Should the disk be at fault, the commits will say so.
@@ -50,6 +50,7 @@ static void set_copied(struct sqlite_checkpointer *self)
     pthread_mutex_lock(&self->mutex);
     if (self->state == STATE_COPYING)
         self->state = STATE_COPIED;
+    pthread_cond_broadcast(&self->changed);
     pthread_mutex_unlock(&self->mutex);
 }
 
@@ -85,7 +86,7 @@ static void stop(struct sqlite_checkpointer *self)
 {
     pthread_mutex_lock(&self->mutex);
     self->state = STATE_STOPPING;
-    pthread_cond_signal(&self->changed);
+    pthread_cond_broadcast(&self->changed);
     pthread_mutex_unlock(&self->mutex);
     pthread_join(self->thread, NULL);
     sqlite_connection_close(&self->connection);
@@ -102,10 +103,19 @@ static bool step(struct sqlite_checkpointer *self)
         self->state = STATE_IDLE;
     } else if (self->state == STATE_IDLE) {
         self->state = STATE_COPYING;
-        pthread_cond_signal(&self->changed);
+        pthread_cond_broadcast(&self->changed);
     }
     pthread_mutex_unlock(&self->mutex);
     return is_copied;
+}
+
+/* While it copies nobody else can. */
+static void wait_until_copied(struct sqlite_checkpointer *self)
+{
+    pthread_mutex_lock(&self->mutex);
+    while (self->state == STATE_COPYING)
+        pthread_cond_wait(&self->changed, &self->mutex);
+    pthread_mutex_unlock(&self->mutex);
 }
 
 static int after_commit(void *context, sqlite3 *handle, const char *name, int page_count)
@@ -119,6 +129,8 @@ static int after_commit(void *context, sqlite3 *handle, const char *name, int pa
     if (!self->is_started && !self->limits.is_alone && start(self, &error) < 0)
         self->limits.is_alone = true; /* slower at times, and nothing else */
     const bool is_rest = self->is_started && step(self);
+    if (page_count >= self->limits.pages_max)
+        wait_until_copied(self);
     if (is_rest || self->limits.is_alone || page_count >= self->limits.pages_max) {
         (void)sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
         self->seen_count = page_count;
