@@ -15,10 +15,15 @@ enum { COPY_SIZE_MAX = 1 << 30 };
 
 int file_read(const char *path, struct buffer *buffer, struct error *error)
 {
-    enum { READ_SIZE = 64 * 1024 };
     AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(error, errno, "open \"%s\"", path);
+    return file_read_fd(fd, path, buffer, error);
+}
+
+int file_read_fd(int fd, const char *path, struct buffer *buffer, struct error *error)
+{
+    enum { READ_SIZE = 64 * 1024 };
     for (;;) {
         /* At the very maximum one byte of room is still needed to see the end. */
         const size_t left = buffer->size_max - buffer->size;

@@ -13,6 +13,8 @@
 /* Appends the whole file to the buffer. NOT_FOUND, REFUSED ..., EXHAUSTED past the buffer's
  * maximum. */
 MUST_CHECK int file_read(const char *path, struct buffer *buffer, struct error *error);
+/* What is left of one that is open; `path` is for people. */
+MUST_CHECK int file_read_fd(int fd, const char *path, struct buffer *buffer, struct error *error);
 
 /*
  * Writes the parts one after the other beside `path`, syncs, and renames over it, syncing the

@@ -9,46 +9,65 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <linux/openat2.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+enum { BESIDE_SIZE = 26 };
 
 struct folder_store {
     struct object_store store;
-    char folder[PATH_MAX - OBJECT_KEY_SIZE - 32];
+    int fd;
 };
 
-static struct folder_store *folder_of(struct object_store *store)
+static int fd_of(struct object_store *store)
 {
-    return (struct folder_store *)store;
+    return ((struct folder_store *)store)->fd;
 }
 
-static void path_of(struct object_store *store, const char *key, char out[PATH_MAX])
+/* Others, whom nobody trusts, may write in the store: no link of theirs leads out of it, and no
+ * pipe is waited for. */
+static int open_object(struct object_store *store, const char *key, size_t size_max, int *out_fd,
+                       struct error *error)
 {
-    snprintf(out, PATH_MAX, "%s/%s", folder_of(store)->folder, key);
+    const struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                                 .resolve =
+                                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    struct stat status;
+    AUTO_FD int fd = (int)syscall(SYS_openat2, fd_of(store), key, &how, sizeof(how));
+    if (fd < 0)
+        return error_set_errno(error, errno, "open \"%s\"", key);
+    if (fstat(fd, &status) < 0)
+        return error_set_errno(error, errno, "look at \"%s\"", key);
+    if (!S_ISREG(status.st_mode))
+        return error_set(error, ERROR_REFUSED, "\"%s\" is not a file", key);
+    if ((uint64_t)status.st_size > size_max)
+        return error_set(error, ERROR_EXHAUSTED, "\"%s\" is longer than %zu bytes", key, size_max);
+    *out_fd = TAKE_FD(fd);
+    return 0;
 }
 
 static int folder_read(struct object_store *store, const char *key, struct buffer *out,
                        struct error *error)
 {
-    char path[PATH_MAX];
-    path_of(store, key, path);
+    AUTO_FD int fd = -1;
     buffer_clear(out);
-    return file_read(path, out, error);
+    if (open_object(store, key, out->size_max, &fd, error) < 0)
+        return -1;
+    return file_read_fd(fd, key, out, error);
 }
 
 static int folder_read_part(struct object_store *store, const char *key, uint64_t offset, void *out,
                             size_t size, struct error *error)
 {
-    char path[PATH_MAX];
-    path_of(store, key, path);
-    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(error, errno, "open \"%s\"", key);
+    AUTO_FD int fd = -1;
+    if (open_object(store, key, SIZE_MAX, &fd, error) < 0)
+        return -1;
     for (size_t done = 0; done < size;) {
         const ssize_t got =
             pread(fd, (char *)out + done, size - done, (off_t)(offset + (uint64_t)done));
@@ -74,55 +93,74 @@ static int write_all(int fd, struct text bytes, struct error *error)
     return fdatasync(fd) < 0 ? error_set_errno(error, errno, "write an object to the disk") : 0;
 }
 
-/* Opens "FOLDER/.RANDOM" beside the path. */
-static int open_beside(const char *path, char beside[PATH_MAX], struct error *error)
+/* Opens the folder that the key lies in, step by step; `is_made`: makes what is not there. */
+static int open_folder(struct object_store *store, const char *key, bool is_made,
+                       const char **out_name, struct error *error)
 {
-    uint8_t number[12];
-    char word[2 * sizeof(number) + 1];
-    const int folder_size = (int)(strrchr(path, '/') - path);
-    randombytes_buf(number, sizeof(number));
-    text_hex_encode(number, sizeof(number), word);
-    if (snprintf(beside, PATH_MAX, "%.*s/.%s", folder_size, path, word) >= PATH_MAX)
-        return error_set(error, ERROR_INVALID, "the path of the store is too long");
-    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0 && errno == ENOENT) {
-        char folder[PATH_MAX];
-        snprintf(folder, sizeof(folder), "%.*s", folder_size, path);
-        if (file_make_folders(folder, 0755, error) < 0)
-            return -1;
-        fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    enum { FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+    int fd = openat(fd_of(store), ".", FLAGS);
+    const char *slash;
+    for (; fd >= 0 && (slash = strchr(key, '/')); key = slash + 1) {
+        char name[OBJECT_KEY_SIZE];
+        AUTO_FD int above_fd = fd;
+        snprintf(name, sizeof(name), "%.*s", (int)(slash - key), key);
+        fd = openat(above_fd, name, FLAGS);
+        if (fd < 0 && errno == ENOENT && is_made &&
+            (mkdirat(above_fd, name, 0755) == 0 || errno == EEXIST))
+            fd = openat(above_fd, name, FLAGS);
     }
+    *out_name = key;
+    return fd < 0 ? error_set_errno(error, errno, "a folder of the store") : fd;
+}
+
+/* Makes ".RANDOM" in the folder. */
+static int make_beside(int folder_fd, char beside[BESIDE_SIZE], struct error *error)
+{
+    uint8_t number[(BESIDE_SIZE - 2) / 2];
+    randombytes_buf(number, sizeof(number));
+    beside[0] = '.';
+    text_hex_encode(number, sizeof(number), beside + 1);
+    const int fd =
+        openat(folder_fd, beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     return fd < 0 ? error_set_errno(error, errno, "make an object in the store") : fd;
 }
 
 static int folder_put(struct object_store *store, const char *key, struct text bytes, bool is_once,
                       struct error *error)
 {
-    char path[PATH_MAX], beside[PATH_MAX];
-    path_of(store, key, path);
-    AUTO_FD int fd = open_beside(path, beside, error);
+    char beside[BESIDE_SIZE];
+    const char *name;
+    AUTO_FD int folder_fd = open_folder(store, key, /* is_made= */ true, &name, error);
+    if (folder_fd < 0)
+        return -1;
+    AUTO_FD int fd = make_beside(folder_fd, beside, error);
     if (fd < 0)
         return -1;
     int result = write_all(fd, bytes, error);
     if (result == 0 &&
-        renameat2(AT_FDCWD, beside, AT_FDCWD, path, is_once ? RENAME_NOREPLACE : 0) < 0)
+        renameat2(folder_fd, beside, folder_fd, name, is_once ? RENAME_NOREPLACE : 0) < 0)
         result = errno == EEXIST ? error_set(error, ERROR_CONFLICT, "there is \"%s\" already", key)
                                  : error_set_errno(error, errno, "name \"%s\"", key);
     if (result < 0)
-        unlink(beside);
+        unlinkat(folder_fd, beside, 0);
     return result;
 }
 
 static int folder_delete(struct object_store *store, const char *key, struct error *error)
 {
-    char path[PATH_MAX];
-    path_of(store, key, path);
-    return unlink(path) < 0 && errno != ENOENT ? error_set_errno(error, errno, "delete \"%s\"", key)
-                                               : 0;
+    const char *name;
+    AUTO_FD int folder_fd = open_folder(store, key, /* is_made= */ false, &name, error);
+    if (folder_fd < 0)
+        return error->code == ERROR_NOT_FOUND ? 0 : -1;
+    return unlinkat(folder_fd, name, 0) < 0 && errno != ENOENT
+               ? error_set_errno(error, errno, "delete \"%s\"", key)
+               : 0;
 }
 
 static void folder_free(struct object_store *store)
 {
+    if (fd_of(store) >= 0)
+        close(fd_of(store));
     free(store);
 }
 
@@ -137,23 +175,16 @@ static const struct object_store_ops folder_ops = {
 int object_store_open_folder(const struct object_store_options *options,
                              struct object_store **out_store, struct error *error)
 {
-    struct stat status;
+    if (sodium_init() < 0)
+        return error_set(error, ERROR_UNAVAILABLE, "libsodium cannot be initialised");
+    const int fd = open(options->place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOTDIR)
+        return error_set(error, ERROR_INVALID, "the store \"%.100s\" is no folder", options->place);
+    if (fd < 0)
+        return error_set_errno(error, errno, "the store \"%.100s\"", options->place);
     struct folder_store *store = memory_zeroed(1, sizeof(*store));
     store->store.ops = &folder_ops;
-    int result = 0;
-    if (sodium_init() < 0)
-        result = error_set(error, ERROR_UNAVAILABLE, "libsodium cannot be initialised");
-    else if (stat(options->place, &status) < 0)
-        result = error_set_errno(error, errno, "the store \"%.100s\"", options->place);
-    else if (!S_ISDIR(status.st_mode))
-        result =
-            error_set(error, ERROR_INVALID, "the store \"%.100s\" is no folder", options->place);
-    else
-        result = text_copy(text_of(options->place), store->folder, sizeof(store->folder), error);
-    if (result < 0) {
-        free(store);
-        return -1;
-    }
+    store->fd = fd;
     *out_store = &store->store;
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,6 +125,43 @@ TEST(of_many_who_put_once_one_is_let_in)
     assert_int_equal(found, winner);
 }
 
+static void make_link(const char *target, const char *name)
+{
+    char path[96];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    assert_int_equal(symlink(target, path), 0);
+}
+
+TEST(neither_links_nor_pipes_are_objects)
+{
+    AUTO(object_store) struct object_store *store = open_store();
+    struct error error = {0};
+    struct buffer out AUTO_BUFFER;
+    char path[96], byte;
+    buffer_init(&out, 16);
+    ASSERT_OK(object_store_put(store, "a/b", TEXT("hello"), true, &error));
+    make_link("b", "a/inside");
+    make_link("/etc/passwd", "a/outside");
+    make_link("/tmp", "c");
+    snprintf(path, sizeof(path), "%s/a/pipe", folder);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    static const char *const wrong[] = {"a/inside", "a/outside", "c/x", "a/pipe", "a"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        assert_int_equal(object_store_read(store, wrong[i], &out, &error), -1);
+        assert_int_not_equal(error.code, ERROR_NOT_FOUND);
+        assert_int_equal(object_store_read_part(store, wrong[i], 0, &byte, 1, &error), -1);
+    }
+    assert_int_equal(object_store_put(store, "c/x", TEXT("hello"), false, &error), -1);
+    assert_int_equal(object_store_delete(store, "c/x", &error), -1);
+    /* A link in an object's place goes, and not what it points to. */
+    ASSERT_OK(object_store_put(store, "a/inside", TEXT("other"), false, &error));
+    ASSERT_OK(object_store_read(store, "a/b", &out, &error));
+    assert_true(text_equal(buffer_text(&out), TEXT("hello")));
+    ASSERT_OK(object_store_delete(store, "a/pipe", &error));
+    ASSERT_OK(object_store_put(store, "a/long", TEXT("seventeen letters"), true, &error));
+    ASSERT_FAILS(object_store_read(store, "a/long", &out, &error), ERROR_EXHAUSTED);
+}
+
 TEST(a_parcel_comes_back_as_it_was_or_not_at_all)
 {
     struct error error = {0};
@@ -186,6 +224,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_key_leads_nowhere_else, set_up, tear_down),
         cmocka_unit_test(a_store_that_is_away_is_unavailable),
         cmocka_unit_test_setup_teardown(of_many_who_put_once_one_is_let_in, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(neither_links_nor_pipes_are_objects, set_up, tear_down),
         cmocka_unit_test(a_parcel_comes_back_as_it_was_or_not_at_all),
         cmocka_unit_test(a_request_is_read_and_refused_by_its_table),
     };

@@ -19,7 +19,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PARCEL_HEAD_MAX = 1 << 20, PARCEL_EXTRA_MAX = PARCEL_HEAD_MAX + 64 };
+enum {
+    PARCEL_HEAD_MAX = 1 << 20,
+    PARCEL_EXTRA_MAX = PARCEL_HEAD_MAX + 64,
+    PARCEL_VALUES_MAX = 64 << 20, /* of a lease's model: as EXCHANGE_PARAMETERS_MAX */
+};
 
 struct parcel {
     struct text head;    /* JSON */
