@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "function/lesson.h"
 #include "function/object_store.h"
+#include "function/parcel.h"
 #include "source/remote.h"
 
 #include <errno.h>
@@ -16,7 +17,9 @@
 #include <unistd.h>
 
 enum { ATTEMPTS_MAX = 3 };
-#define OBJECT_BYTES_MAX ((size_t)1 << 31)
+/* Of what its process, and functions, say there is. */
+#define MODEL_BYTES_MAX (PARCEL_VALUES_MAX * sizeof(float) + PARCEL_EXTRA_MAX)
+#define JOB_BYTES_MAX   ((size_t)2 * WORK_JSON_MAX)
 
 struct task {
     struct task *next;
@@ -35,8 +38,9 @@ struct tasks {
 struct carrier {
     char job[WORK_JOB_SIZE];
     struct object_store *own, *theirs; /* the thread's */
-    bool has_job;                      /* the thread's, as the next */
-    uint64_t version;                  /* of the model that is there; 0: none */
+    size_t data_bytes_max;
+    bool has_job;     /* the thread's, as the next */
+    uint64_t version; /* of the model that is there; 0: none */
     int done_fd;
     struct loop_watch *watch;
     bool has_thread;
@@ -71,10 +75,10 @@ static struct task *tasks_take(struct tasks *tasks)
 
 /* One that is there already was brought by an attempt before. */
 static int copy(struct object_store *from, struct object_store *to, const char *key,
-                struct error *error)
+                size_t bytes_max, struct error *error)
 {
     struct buffer bytes AUTO_BUFFER;
-    buffer_init(&bytes, OBJECT_BYTES_MAX);
+    buffer_init(&bytes, bytes_max);
     if (object_store_read(from, key, &bytes, error) < 0)
         return -1;
     if (object_store_put(to, key, buffer_text(&bytes), /* is_once= */ true, error) < 0 &&
@@ -88,12 +92,12 @@ static int bring_job(struct carrier *carrier, struct error *error)
     char key[OBJECT_KEY_SIZE];
     for (int i = 0; i < LESSON_PART_COUNT; i++) {
         work_data_key(carrier->job, lesson_part_names[i], key);
-        if (copy(carrier->own, carrier->theirs, key, error) < 0 &&
+        if (copy(carrier->own, carrier->theirs, key, carrier->data_bytes_max, error) < 0 &&
             !(i == LESSON_LABELS && error->code == ERROR_NOT_FOUND))
             return -1;
     }
     work_job_key(carrier->job, key);
-    if (copy(carrier->own, carrier->theirs, key, error) < 0)
+    if (copy(carrier->own, carrier->theirs, key, JOB_BYTES_MAX, error) < 0)
         return -1;
     carrier->has_job = true;
     return 0;
@@ -117,7 +121,8 @@ static int bring(struct carrier *carrier, const struct work_request *request, st
     if (request->version == carrier->version)
         return 0;
     work_model_key(carrier->job, request->version, key);
-    if (copy(carrier->own, carrier->theirs, key, error) < 0 || delete_model(carrier, error) < 0)
+    if (copy(carrier->own, carrier->theirs, key, MODEL_BYTES_MAX, error) < 0 ||
+        delete_model(carrier, error) < 0)
         return -1;
     carrier->version = request->version;
     return 0;
@@ -127,7 +132,7 @@ static int fetch(struct carrier *carrier, const struct work_request *request, st
 {
     char key[OBJECT_KEY_SIZE];
     work_update_key(request, key);
-    if (copy(carrier->theirs, carrier->own, key, error) < 0)
+    if (copy(carrier->theirs, carrier->own, key, MODEL_BYTES_MAX, error) < 0)
         return -1;
     return object_store_delete(carrier->theirs, key, error);
 }
@@ -225,6 +230,7 @@ int carrier_open(const struct carrier_options *options, struct carrier **out_car
     const struct object_store_options theirs = {
         .place = options->place, .credentials = options->credentials, .attempts_max = ATTEMPTS_MAX};
     AUTO(carrier) struct carrier *carrier = memory_zeroed(1, sizeof(*carrier));
+    carrier->data_bytes_max = options->data_bytes_max;
     carrier->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&carrier->mutex, NULL);
     pthread_cond_init(&carrier->changed, NULL);

@@ -20,6 +20,7 @@ struct carrier_options {
     const char *place;                            /* theirs: a folder, or "s3://bucket/prefix" */
     const struct remote_credentials *credentials; /* of S3; copied */
     const char *job;                              /* the only one whose objects are carried */
+    size_t data_bytes_max;                        /* of a part of its records */
 };
 
 struct carrier;

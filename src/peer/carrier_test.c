@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct scene {
     char folder[40], own_place[64], their_place[64];
@@ -35,7 +36,8 @@ static int set_up(void **state)
     const struct carrier_options options = {.loop = scene->loop,
                                             .own = scene->own_place,
                                             .place = scene->their_place,
-                                            .job = "lease-5-6"};
+                                            .job = "lease-5-6",
+                                            .data_bytes_max = 64};
     ASSERT_OK(carrier_open(&options, &scene->carrier, &error));
     *state = scene;
     return 0;
@@ -151,6 +153,31 @@ static void what_is_not_there_is_told_and_may_be_asked_for_again(void **state)
     assert_int_equal(scene->failed, 2);
 }
 
+static void what_is_no_file_or_too_long_is_not_carried(void **state)
+{
+    struct scene *scene = *state;
+    const struct work_request first = request_of(1);
+    char path[96], records[66] = "";
+    put_job(scene);
+    snprintf(path, sizeof(path), "%s/data/lease-5-6/labels", scene->own_place);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    carrier_bring(scene->carrier, &first, on_answer, scene);
+    wait_for_answers(scene, 1);
+    assert_int_equal(scene->code, ERROR_REFUSED);
+    assert_int_equal(unlink(path), 0);
+    memset(records, 'r', sizeof(records) - 1);
+    put(scene->own, "data/lease-5-6/labels", records);
+    carrier_bring(scene->carrier, &first, on_answer, scene);
+    wait_for_answers(scene, 2);
+    assert_int_equal(scene->code, ERROR_EXHAUSTED);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    carrier_bring(scene->carrier, &first, on_answer, scene);
+    wait_for_answers(scene, 3);
+    assert_int_equal(scene->failed, 3);
+    assert_there(scene->theirs, "data/lease-5-6/labels", NULL);
+}
+
 static void at_the_end_nothing_of_the_job_is_left_there(void **state)
 {
     struct scene *scene = *state;
@@ -178,6 +205,7 @@ int main(void)
         SCENE_TEST(what_a_call_needs_is_brought_and_the_model_before_goes),
         SCENE_TEST(an_update_is_fetched_and_goes_there),
         SCENE_TEST(what_is_not_there_is_told_and_may_be_asked_for_again),
+        SCENE_TEST(what_is_no_file_or_too_long_is_not_carried),
         SCENE_TEST(at_the_end_nothing_of_the_job_is_left_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,15 +278,16 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
     char root[PATH_MAX], start[PATH_MAX];
     snprintf(root, sizeof(root), "%.4000s/root", tenancy->image.folder);
     snprintf(start, sizeof(start), "%.4000s/start.json", tenancy->image.folder);
-    struct sandbox_mount mounts[7 + KEEPER_SOFTWARE_MAX] = {
+    struct sandbox_mount mounts[6 + TENANCY_STORE_PARTS + KEEPER_SOFTWARE_MAX] = {
         {tenancy->lease_folder, "/lease", .is_writable = true},
         {tenancy->data_folder, "/data", .is_writable = false},
     };
     size_t mount_count = 2;
     char own[PATH_MAX];
-    if (tenancy->functions)
-        mounts[mount_count++] =
-            (struct sandbox_mount){tenancy_function_store(tenancy), "/functions", true};
+    if (tenancy->functions) {
+        tenancy_function_mounts(tenancy, &mounts[mount_count]);
+        mount_count += TENANCY_STORE_PARTS;
+    }
     if (has_image)
         mounts[mount_count++] = (struct sandbox_mount){start, "/.souk/start.json", false};
     if (tenancy->image.fd >= 0 && document->has_wheels)

@@ -22,7 +22,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THROTTLED_MS = 500 }; /* until a call is made again that was one too many */
+#define RECORDS_BYTES_MAX (INT64_C(1) << 31) /* that are carried elsewhere, through memory */
+
+enum {
+    STORE_PATH_SIZE = PATH_MAX - 128,
+    THROTTLED_MS = 500, /* until a call is made again that was one too many */
+};
+
+/* Of the store: function/object_store.h. */
+static const char *const part_names[TENANCY_STORE_PARTS] = {"jobs", "data", "models", "updates"};
+static const char *const part_targets[TENANCY_STORE_PARTS] = {
+    "/functions/jobs", "/functions/data", "/functions/models", "/functions/updates"};
 
 struct function_call {
     struct tenancy_functions *functions;
@@ -41,7 +51,8 @@ struct tenancy_functions {
     struct host *host;       /* NULL: they are elsewhere */
     struct invoker *invoker; /* those */
     struct carrier *carrier; /* to and from them */
-    char job[WORK_JOB_SIZE], store[PATH_MAX];
+    char job[WORK_JOB_SIZE], store[STORE_PATH_SIZE];
+    char parts[TENANCY_STORE_PARTS][PATH_MAX];
     uint32_t count;
     int64_t billed_ms; /* of calls that have ended */
     bool is_held;      /* the machine's owner needs it: nothing is called */
@@ -80,13 +91,27 @@ static int open_here(struct tenancy_functions *functions, struct error *error)
     return host_open(&options, &functions->host, error);
 }
 
-/* What is fetched there is the lease's process's to delete. */
+/* The store itself is the keeper's: what is mounted of it by name, nobody else can replace. */
+static int make_store(struct tenancy_functions *functions, struct error *error)
+{
+    const char *folder = functions->tenancy->host->folder;
+    if (snprintf(functions->store, sizeof(functions->store), "%s/functions", folder) >=
+        (int)sizeof(functions->store))
+        return error_set(error, ERROR_INVALID, "the state folder's name is too long");
+    if (folder_make(functions->store, 0755, error) < 0)
+        return -1;
+    for (int i = 0; i < TENANCY_STORE_PARTS; i++) {
+        snprintf(functions->parts[i], PATH_MAX, "%s/%s", functions->store, part_names[i]);
+        if (folder_make(functions->parts[i], 0755, error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What is fetched there is the lease's process's to delete. Nothing of it runs yet. */
 static int make_updates(const struct tenancy_functions *functions, struct error *error)
 {
-    char path[PATH_MAX + 16 + WORK_JOB_SIZE];
-    snprintf(path, sizeof(path), "%s/updates", functions->store);
-    if (folder_make(path, 0755, error) < 0)
-        return -1;
+    char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/updates/%s", functions->store, functions->job);
     if (folder_make(path, 0755, error) < 0)
         return -1;
@@ -117,11 +142,15 @@ static int open_elsewhere(struct tenancy_functions *functions, struct error *err
     struct remote_credentials credentials AUTO_CREDENTIALS = {0};
     if (make_updates(functions, error) < 0 || read_credentials(wanted, &credentials, error) < 0)
         return -1;
+    const int64_t disk_bytes = tenancy_disk_bytes(functions->tenancy);
+    const size_t data_bytes_max =
+        disk_bytes < RECORDS_BYTES_MAX ? (size_t)disk_bytes : (size_t)RECORDS_BYTES_MAX;
     const struct carrier_options carrier = {.loop = host->loop,
                                             .own = functions->store,
                                             .place = wanted->store.data,
                                             .credentials = &credentials,
-                                            .job = functions->job};
+                                            .job = functions->job,
+                                            .data_bytes_max = data_bytes_max};
     const struct invoker_http_options invoker = {
         .loop = host->loop,
         .url = wanted->url.size ? wanted->url.data : NULL,
@@ -154,10 +183,7 @@ int tenancy_open_functions(struct tenancy *tenancy, struct error *error)
     tenancy->functions = functions;
     snprintf(functions->job, sizeof(functions->job), "lease-%" PRIu64 "-%" PRIu64,
              tenancy->document.lease, tenancy->document.fence);
-    if (snprintf(functions->store, sizeof(functions->store), "%s/functions",
-                 tenancy->host->folder) >= (int)sizeof(functions->store))
-        return error_set(error, ERROR_INVALID, "the state folder's name is too long");
-    if (folder_make(functions->store, 0755, error) < 0)
+    if (make_store(functions, error) < 0)
         return -1;
     return tenancy->host->functions.name.size ? open_elsewhere(functions, error)
                                               : open_here(functions, error);
@@ -187,9 +213,12 @@ uint32_t tenancy_function_count(const struct tenancy *tenancy)
     return tenancy->functions ? tenancy->functions->count : 0;
 }
 
-const char *tenancy_function_store(const struct tenancy *tenancy)
+void tenancy_function_mounts(const struct tenancy *tenancy,
+                             struct sandbox_mount out[TENANCY_STORE_PARTS])
 {
-    return tenancy->functions->store;
+    for (int i = 0; i < TENANCY_STORE_PARTS; i++)
+        out[i] = (struct sandbox_mount){tenancy->functions->parts[i], part_targets[i],
+                                        .is_writable = true};
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ struct tenancy_upload {
     bool is_stale;         /* the file was announced again meanwhile */
 };
 
-enum { TENANCY_IMAGE_FILES_MAX = 500000 };
+enum { TENANCY_IMAGE_FILES_MAX = 500000, TENANCY_STORE_PARTS = 4 };
 
 enum tenancy_stream_name { TENANCY_STDOUT, TENANCY_STDERR, TENANCY_LOG_COUNT };
 
@@ -168,7 +168,9 @@ void tenancy_on_end(void *context);
 MUST_CHECK int tenancy_open_functions(struct tenancy *tenancy, struct error *error);
 void tenancy_free_functions(struct tenancy *tenancy);
 uint32_t tenancy_function_count(const struct tenancy *tenancy);
-const char *tenancy_function_store(const struct tenancy *tenancy); /* a folder */
+/* The store's folders, as the lease's process sees them in /functions. */
+void tenancy_function_mounts(const struct tenancy *tenancy,
+                             struct sandbox_mount out[TENANCY_STORE_PARTS]);
 void tenancy_call_function(struct tenancy *tenancy, uint32_t number, struct text request);
 /* How long they were called so far, all together as one. */
 int64_t tenancy_called_ms(const struct tenancy *tenancy);

@@ -108,17 +108,21 @@ static void arguments_add_confinement(struct arguments *arguments, const struct 
 
 int sandbox_give_folder(const struct sandbox_host *host, const char *path, struct error *error)
 {
-    if (host->drops_user && chown(path, SANDBOX_UID, SANDBOX_UID) < 0)
+    if (host->drops_user && lchown(path, SANDBOX_UID, SANDBOX_UID) < 0)
         return error_set_errno(error, errno, "give \"%s\" to the sandbox's user", path);
     return 0;
 }
 
+/* What can be written is given away before: a link there would give away what it points to. An
+ * owner's own folders, which are only read, may be links. */
 static int command_add_source(struct child *child, const char *path, const char *target,
                               bool is_writable, struct error *error)
 {
     struct stat status;
-    if (stat(path, &status) < 0)
+    if ((is_writable ? lstat(path, &status) : stat(path, &status)) < 0)
         return error_set_errno(error, errno, "mount \"%s\"", path);
+    if (S_ISLNK(status.st_mode))
+        return error_set(error, ERROR_INVALID, "mount \"%s\": it is a link", path);
     struct source *source = &child->sources[child->source_count];
     source->path = path;
     source->is_folder = S_ISDIR(status.st_mode);

@@ -410,6 +410,14 @@ static void wrong_options_are_refused(void **state)
     options.mounts = &missing;
     options.mount_count = 1;
     ASSERT_FAILS(sandbox_start(trial->host, &options, &sandbox, &error), ERROR_NOT_FOUND);
+    /* Whoever may write beside it could have pointed it anywhere. */
+    char link[128];
+    snprintf(link, sizeof(link), "%s/link", trial->folder);
+    assert_int_equal(symlink(trial->data, link), 0);
+    const struct sandbox_mount linked = {link, "/lease", .is_writable = true};
+    options.mounts = &linked;
+    ASSERT_FAILS(sandbox_start(trial->host, &options, &sandbox, &error), ERROR_INVALID);
+    assert_int_equal(unlink(link), 0);
     char note[128];
     snprintf(note, sizeof(note), "%s/x.sandbox", trial->folder);
     assert_int_not_equal(access(note, F_OK), 0);
