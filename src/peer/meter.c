@@ -15,8 +15,7 @@ void meter_start(struct meter *meter, const struct lease_fence *lease, int64_t t
 
 int64_t meter_wait_ms(const struct meter *meter, int64_t now_ns)
 {
-    const int64_t end_ns =
-        meter->start_ns + ((int64_t)meter->next_index + 1) * meter->tick_ms * 1000000;
+    const int64_t end_ns = meter->start_ns + (meter->period_count + 1) * meter->tick_ms * 1000000;
     if (end_ns <= now_ns)
         return 0;
     return (end_ns - now_ns + 999999) / 1000000;
@@ -35,7 +34,7 @@ bool meter_take(struct meter *meter, int64_t now_ns, const struct meter_usage *u
         passed_ms = usage->called_ms;
     if (passed_ms <= meter->metered_ms) {
         if (meter_wait_ms(meter, now_ns) == 0)
-            meter->next_index++; /* nothing was used in it */
+            meter->period_count++; /* nothing was used in it */
         return false;
     }
     *out_message = (struct meter_message){
@@ -49,6 +48,7 @@ bool meter_take(struct meter *meter, int64_t now_ns, const struct meter_usage *u
         .bytes_out = usage->bytes_out - meter->metered.bytes_out,
     };
     meter->next_index++;
+    meter->period_count++;
     meter->metered_ms = passed_ms;
     meter->metered = *usage;
     return true;

@@ -5,7 +5,7 @@
  * The figures given are sums since the sandbox began; a tick's own are differences. A tick that is
  * read late is as long as it was; the one after it is shorter, so none of the time is lost or
  * counted twice. A lease whose work functions do is metered by their calls: a tick has as much of
- * its time as they took.
+ * its time as they took; one without a call is not reported, and has no number.
  */
 #pragma once
 
@@ -29,7 +29,8 @@ struct meter {
     uint64_t fence;
     int64_t tick_ms;
     int64_t start_ns;
-    uint64_t next_index;
+    uint64_t next_index;  /* of what is reported: without gaps, or who pays misses one */
+    int64_t period_count; /* that ended, with and without a report */
     bool is_by_calls;
     int64_t metered_ms; /* since start_ns, over all ticks given out */
     struct meter_usage metered;

@@ -104,6 +104,20 @@ TEST(the_tick_that_the_end_of_the_training_cut_short_is_verified_with_the_one_be
     assert_int_equal(verify_training_over(&metered_first, out), 0);
 }
 
+/* As of functions, which nobody calls between. */
+TEST(the_last_tick_is_verified_however_long_the_lease_was_idle_before)
+{
+    struct verify_lease lease;
+    verify_lease_init(&lease, false, 0, 0, 0);
+    verify_push(&lease, out);
+    assert_int_equal(meter(&lease, 0, 700, 1000), 1);
+    struct verify_lease metered_first = lease;
+    assert_int_equal(verify_training_over(&lease, out), 0);
+    assert_int_equal(meter(&lease, 1, 300, 9300), 1);
+    assert_int_equal(meter(&metered_first, 1, 300, 9300), 0);
+    assert_int_equal(verify_training_over(&metered_first, out), 1);
+}
+
 TEST(the_end_of_the_training_verifies_nothing_for_a_worker_that_did_not_push)
 {
     struct verify_lease lease;
@@ -166,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_tick_that_the_owner_held_still_is_never_paid),
         cmocka_unit_test(
             the_tick_that_the_end_of_the_training_cut_short_is_verified_with_the_one_before),
+        cmocka_unit_test(the_last_tick_is_verified_however_long_the_lease_was_idle_before),
         cmocka_unit_test(the_end_of_the_training_verifies_nothing_for_a_worker_that_did_not_push),
         cmocka_unit_test(a_tick_is_taken_once),
         cmocka_unit_test(time_beyond_what_passed_is_cut_off),
