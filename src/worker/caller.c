@@ -77,11 +77,12 @@ static int put_data(struct caller *caller, struct error *error)
 
 /* A call begins without the momentum of those before it: on average a step with momentum m comes to
  * one without, 1 / (1 - m) as long. */
-static struct job_spec function_spec(const struct work *work)
+static struct job_spec function_spec(const struct work *work, uint64_t batch)
 {
     struct job_spec spec = {
         .runtime = TEXT("native"), .train = work->lease.train, .sync = work->lease.sync};
     struct job_optimizer *optimizer = &spec.train.optimizer;
+    spec.train.batch = batch;
     if (text_equal(optimizer->name, text_of(optimizer_kind_names[OPTIMIZER_SGD]))) {
         optimizer->lr /= 1 - optimizer->momentum;
         optimizer->momentum = 0;
@@ -90,26 +91,28 @@ static struct job_spec function_spec(const struct work *work)
     return spec;
 }
 
+/* Of a shard that has less than a batch all records are one. */
 static int put_job(struct caller *caller, struct error *error)
 {
     const struct work *work = caller->work;
-    const struct job_spec spec = function_spec(work);
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, WORK_JSON_MAX);
     snprintf(caller->job.name, sizeof(caller->job.name), "lease-%" PRIu64 "-%" PRIu64,
              work->lease.lease, work->lease.fence);
+    if (put_data(caller, error) < 0)
+        return -1;
+    if (caller->job.records == 0)
+        return error_set(error, ERROR_INVALID, "there are no records for functions");
+    const uint64_t batch = caller->job.records < work->lease.train.batch ? caller->job.records
+                                                                         : work->lease.train.batch;
+    const struct job_spec spec = function_spec(work, batch);
+    job_spec_write_work(&spec, &json);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    caller->batch_count = caller->job.records / batch;
     caller->job.mean = work->data->mean;
     caller->job.deviation = work->data->deviation;
-    job_spec_write_work(&spec, &json);
     caller->job.work = buffer_text(&json);
-    if (buffer_check(&json, error) < 0 || put_data(caller, error) < 0)
-        return -1;
-    caller->batch_count = caller->job.records / work->lease.train.batch;
-    if (caller->batch_count == 0)
-        return error_set(error, ERROR_INVALID,
-                         "functions take whole batches, and %" PRIu64
-                         " records are none of %" PRIu64,
-                         caller->job.records, work->lease.train.batch);
     const int result = work_put_job(caller->store, &caller->job, error);
     caller->job.work = (struct text){0};
     return result;
