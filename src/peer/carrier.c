@@ -39,8 +39,9 @@ struct carrier {
     char job[WORK_JOB_SIZE];
     struct object_store *own, *theirs; /* the thread's */
     size_t data_bytes_max;
-    bool has_job;     /* the thread's, as the next */
-    uint64_t version; /* of the model that is there; 0: none */
+    bool has_job;          /* the thread's, as the next */
+    uint64_t version;      /* of the model that is there; 0: none */
+    uint64_t left_version; /* the last that could not be deleted; 0: none */
     int done_fd;
     struct loop_watch *watch;
     bool has_thread;
@@ -103,28 +104,30 @@ static int bring_job(struct carrier *carrier, struct error *error)
     return 0;
 }
 
-static int delete_model(struct carrier *carrier, struct error *error)
+static int delete_model(struct carrier *carrier, uint64_t version, struct error *error)
 {
     char key[OBJECT_KEY_SIZE];
-    if (carrier->version == 0)
-        return 0;
-    work_model_key(carrier->job, carrier->version, key);
+    work_model_key(carrier->job, version, key);
     return object_store_delete(carrier->theirs, key, error);
 }
 
-/* When a model is new, no call that starts from the one before is left. */
+/* When a model is new, no call that starts from the one before is left. No call fails because that
+ * one stays: it is tried again at the end. */
 static int bring(struct carrier *carrier, const struct work_request *request, struct error *error)
 {
     char key[OBJECT_KEY_SIZE];
+    struct error ignored;
     if (!carrier->has_job && bring_job(carrier, error) < 0)
         return -1;
     if (request->version == carrier->version)
         return 0;
     work_model_key(carrier->job, request->version, key);
-    if (copy(carrier->own, carrier->theirs, key, MODEL_BYTES_MAX, error) < 0 ||
-        delete_model(carrier, error) < 0)
+    if (copy(carrier->own, carrier->theirs, key, MODEL_BYTES_MAX, error) < 0)
         return -1;
+    const uint64_t former = carrier->version;
     carrier->version = request->version;
+    if (former && delete_model(carrier, former, &ignored) < 0)
+        carrier->left_version = former;
     return 0;
 }
 
@@ -137,19 +140,24 @@ static int fetch(struct carrier *carrier, const struct work_request *request, st
     return object_store_delete(carrier->theirs, key, error);
 }
 
+/* What cannot be deleted keeps nothing else there. */
 static void clear_away(struct carrier *carrier)
 {
-    struct error error;
-    char key[OBJECT_KEY_SIZE];
-    int result = delete_model(carrier, &error);
-    for (int i = 0; result == 0 && i < LESSON_PART_COUNT; i++) {
-        work_data_key(carrier->job, lesson_part_names[i], key);
-        result = object_store_delete(carrier->theirs, key, &error);
-    }
-    work_job_key(carrier->job, key);
-    if (result == 0)
-        result = object_store_delete(carrier->theirs, key, &error);
-    if (result < 0)
+    struct error error, later;
+    char keys[LESSON_PART_COUNT + 3][OBJECT_KEY_SIZE];
+    int count = 0;
+    bool has_failed = false;
+    if (carrier->version)
+        work_model_key(carrier->job, carrier->version, keys[count++]);
+    if (carrier->left_version)
+        work_model_key(carrier->job, carrier->left_version, keys[count++]);
+    for (int i = 0; i < LESSON_PART_COUNT; i++)
+        work_data_key(carrier->job, lesson_part_names[i], keys[count++]);
+    work_job_key(carrier->job, keys[count++]);
+    for (int i = 0; i < count; i++)
+        if (object_store_delete(carrier->theirs, keys[i], has_failed ? &later : &error) < 0)
+            has_failed = true;
+    if (has_failed)
         log_event(LOG_WARN, "objects_left", "job=%s error=\"%s\"", carrier->job, error.message);
 }
 

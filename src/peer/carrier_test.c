@@ -197,6 +197,27 @@ static void at_the_end_nothing_of_the_job_is_left_there(void **state)
     assert_there(scene->theirs, "jobs/other", "job");
 }
 
+static void what_cannot_be_deleted_keeps_nothing_else_there(void **state)
+{
+    struct scene *scene = *state;
+    const struct work_request first = request_of(1), second = request_of(2);
+    char path[96];
+    put_job(scene);
+    carrier_bring(scene->carrier, &first, on_answer, scene);
+    wait_for_answers(scene, 1);
+    snprintf(path, sizeof(path), "%s/models/lease-5-6/1", scene->their_place);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0755), 0); /* which is no object */
+    put(scene->own, "models/lease-5-6/2", "second");
+    carrier_bring(scene->carrier, &second, on_answer, scene);
+    wait_for_answers(scene, 2);
+    assert_int_equal(scene->failed, 0);
+    carrier_free(TAKE(scene->carrier));
+    assert_there(scene->theirs, "models/lease-5-6/2", NULL);
+    assert_there(scene->theirs, "data/lease-5-6/images", NULL);
+    assert_there(scene->theirs, "jobs/lease-5-6", NULL);
+}
+
 #define SCENE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -206,6 +227,7 @@ int main(void)
         SCENE_TEST(an_update_is_fetched_and_goes_there),
         SCENE_TEST(what_is_not_there_is_told_and_may_be_asked_for_again),
         SCENE_TEST(what_is_no_file_or_too_long_is_not_carried),
+        SCENE_TEST(what_cannot_be_deleted_keeps_nothing_else_there),
         SCENE_TEST(at_the_end_nothing_of_the_job_is_left_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
