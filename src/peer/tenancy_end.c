@@ -144,7 +144,6 @@ void tenancy_on_end(void *context)
     tenancy_free_uploads(tenancy);
     shard_free(TAKE(tenancy->shard));
     tenancy_free_checkpoints(tenancy);
-    tenancy_free_functions(tenancy);
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
     tenancy_free_image(tenancy);
@@ -158,6 +157,7 @@ void tenancy_on_end(void *context)
                   tenancy->document.lease, error.message);
     tenancy->state = tenancy_outcome(tenancy);
     tenancy_send_state(tenancy);
+    tenancy_free_functions(tenancy); /* may wait for a store elsewhere: nobody else is to */
     tenancy->on_ended(tenancy->context, tenancy);
 }
 
