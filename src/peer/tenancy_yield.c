@@ -57,8 +57,6 @@ void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
         level = YIELD_LOW; /* it saves what it has, and is killed if it takes too long */
     if (tenancy->has_ended || tenancy->has_exited || level == tenancy->yield)
         return;
-    if (tenancy->functions)
-        tenancy_yield_functions(tenancy, level);
     if (change_level(tenancy, level, &error) < 0) {
         log_event(LOG_ERROR, "yield_failed", "lease=%" PRIu64 " level=%s error=\"%s\"",
                   tenancy->document.lease, yield_level_name(level), error.message);
@@ -66,6 +64,8 @@ void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
     }
     tenancy->yield = level;
     tenancy->is_breathing = false;
+    if (tenancy->functions)
+        tenancy_yield_functions(tenancy, level);
     if (level == YIELD_FROZEN)
         loop_timer_start(tenancy->breath_timer, BREATH_PERIOD_MS);
     else
