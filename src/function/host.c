@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 enum {
-    START_MS_MAX = 10000, /* as Lambda's */
     PIDS_MAX = 16,
     CPU_START_MILLI = 1000,
     ENVIRONMENT_MAX = 16,
@@ -367,7 +366,7 @@ static int instance_open(struct host *host, struct instance **out_instance, stru
         instance_free(instance);
         return -1;
     }
-    loop_timer_start(instance->timer, START_MS_MAX);
+    loop_timer_start(instance->timer, HOST_START_MS_MAX);
     instance->next = host->instances;
     host->instances = instance;
     host->instance_count++;

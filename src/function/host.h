@@ -23,6 +23,7 @@ enum {
     HOST_MEMORY_MB_MIN = 128,
     HOST_MEMORY_MB_MAX = 10240,
     HOST_TIME_MS_MAX = 900000,
+    HOST_START_MS_MAX = 10000, /* of an instance, as Lambda's */
     HOST_CONCURRENCY_MAX = 1000,
     HOST_MB_PER_CORE = 1769,
     HOST_ID_SIZE = 37,

@@ -69,6 +69,7 @@ struct invoker_http_options {
     const struct remote_credentials *credentials; /* of Lambda; copied; NULL: none */
     const char *pinned_fingerprint;               /* of an HTTPS host; NULL: none */
     uint32_t concurrent_max;
+    int64_t time_ms; /* that the function may take; 0: as long as any */
 };
 MUST_CHECK int invoker_open_http(const struct invoker_http_options *options,
                                  struct invoker **out_invoker, struct error *error);

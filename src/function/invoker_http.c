@@ -34,6 +34,7 @@ struct http_invoker {
     char fingerprint[80];
     struct remote_credentials credentials;
     struct http_wait *waits; /* of calls under way */
+    int64_t time_ms;
 };
 
 struct http_wait {
@@ -177,7 +178,7 @@ static int http_invoke(struct invoker *invoker, struct text request, invoke_func
     ask.headers[ask.options.header_count++] =
         (struct http_header){"X-Amz-Invocation-Type", "RequestResponse"};
     ask.headers[ask.options.header_count++] = (struct http_header){"X-Amz-Log-Type", "Tail"};
-    ask.options.timeout_ms = HOST_TIME_MS_MAX + CALL_EXTRA_MS;
+    ask.options.timeout_ms = http->time_ms + CALL_EXTRA_MS;
     ask.options.response_max = WORK_JSON_MAX;
     struct http_wait *wait = memory_zeroed(1, sizeof(*wait));
     *wait = (struct http_wait){http->waits, &http->waits, callback, context};
@@ -281,6 +282,7 @@ int invoker_open_http(const struct invoker_http_options *options, struct invoker
 {
     struct http_invoker *http = memory_zeroed(1, sizeof(*http));
     http->invoker.ops = &http_ops;
+    http->time_ms = options->time_ms ? options->time_ms : HOST_TIME_MS_MAX;
     if (options->credentials && !options->token)
         http->credentials = *options->credentials;
     const char *region = http->credentials.region[0] ? http->credentials.region : "us-east-1";

@@ -168,19 +168,31 @@ static void tenancy_on_exit(void *context, uint32_t events)
     tenancy_check_end(tenancy);
 }
 
-void tenancy_tell_child(struct tenancy *tenancy, const struct child_message *message)
+bool tenancy_offer_to_child(struct tenancy *tenancy, const struct child_message *message)
 {
     struct error error;
     if (tenancy->control_fd < 0 || tenancy->has_exited)
+        return true;
+    /* One that has closed its socket may have ended well: how, is told by what it said before and
+     * by its exit, which are still to come. */
+    if (child_message_send(tenancy->control_fd, message, 0, &error) == 0 ||
+        error.code == ERROR_UNAVAILABLE)
+        return true;
+    if (error.code == ERROR_EXHAUSTED)
+        return false;
+    error_wrap(&error, "the process does not take its messages");
+    tenancy_fail(tenancy, &error);
+    return true;
+}
+
+void tenancy_tell_child(struct tenancy *tenancy, const struct child_message *message)
+{
+    struct error error;
+    if (tenancy_offer_to_child(tenancy, message))
         return;
-    /* A process that does not read has no use for its lease. One that has closed its socket may
-     * have ended well: how, is told by what it said before and by its exit, which are still to
-     * come. */
-    if (child_message_send(tenancy->control_fd, message, 0, &error) < 0 &&
-        error.code != ERROR_UNAVAILABLE) {
-        error_wrap(&error, "the process does not take its messages");
-        tenancy_fail(tenancy, &error);
-    }
+    /* A process that does not read has no use for its lease. */
+    error_set(&error, ERROR_EXHAUSTED, "the process does not take its messages");
+    tenancy_fail(tenancy, &error);
 }
 
 void tenancy_send_config(struct tenancy *tenancy)

@@ -26,7 +26,11 @@
 
 enum {
     STORE_PATH_SIZE = PATH_MAX - 128,
-    THROTTLED_MS = 500, /* until a call is made again that was one too many */
+    THROTTLED_MS = 500,       /* until a call is made again that was one too many */
+    THROTTLED_MAX_MS = 60000, /* the process tries a call five times: five minutes */
+    LOST_MS = 1000,           /* until one is made again that nobody answered; then twice as long */
+    LOST_MAX = 5,
+    ANSWER_MS = 100, /* until an answer is offered again that the process had no room for */
 };
 
 /* Of the store: function/object_store.h. */
@@ -37,13 +41,17 @@ static const char *const part_targets[TENANCY_STORE_PARTS] = {
 struct function_call {
     struct tenancy_functions *functions;
     struct work_request request;
-    struct buffer answer; /* while its update is fetched */
+    struct buffer answer; /* while its update is fetched, and until the process has it */
     struct loop_timer *timer;
     uint32_t number;
     bool is_used;
-    bool is_withdrawn; /* for the machine's owner: it is made again, whatever becomes of it */
-    bool is_waiting;   /* until the owner leaves something over */
-    int64_t begun_ns;  /* 0: it is not under way */
+    bool is_withdrawn;    /* for the machine's owner: it is made again, whatever becomes of it */
+    bool is_waiting;      /* until the owner leaves something over */
+    bool is_answered;     /* `answer` is for the process */
+    bool is_ok;           /* that is what it was asked for */
+    int lost_count;       /* how often nobody answered */
+    int64_t begun_ns;     /* 0: it is not under way */
+    int64_t throttled_ns; /* since when it was one too many; 0: it was not */
 };
 
 struct tenancy_functions {
@@ -158,6 +166,7 @@ static int open_elsewhere(struct tenancy_functions *functions, struct error *err
         .token = wanted->token.size ? wanted->token.data : NULL,
         .credentials = &credentials,
         .concurrent_max = functions->count,
+        .time_ms = wanted->time_ms,
     };
     if (carrier_open(&carrier, &functions->carrier, error) < 0)
         return -1;
@@ -213,6 +222,11 @@ uint32_t tenancy_function_count(const struct tenancy *tenancy)
     return tenancy->functions ? tenancy->functions->count : 0;
 }
 
+const char *tenancy_function_store(const struct tenancy *tenancy)
+{
+    return tenancy->functions ? tenancy->functions->store : NULL;
+}
+
 void tenancy_function_mounts(const struct tenancy *tenancy,
                              struct sandbox_mount out[TENANCY_STORE_PARTS])
 {
@@ -223,25 +237,40 @@ void tenancy_function_mounts(const struct tenancy *tenancy,
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-static void answer(struct function_call *call, bool is_ok, struct text json)
+/* A process that is held still reads nothing: its socket is not to be filled meanwhile. */
+static void deliver(struct function_call *call)
 {
-    const struct child_message message = {
-        .kind = CHILD_CALLED, .called = {.number = call->number, .is_ok = is_ok, .json = json}};
+    const struct child_message message = {.kind = CHILD_CALLED,
+                                          .called = {.number = call->number,
+                                                     .is_ok = call->is_ok,
+                                                     .json = buffer_text(&call->answer)}};
+    if (call->functions->is_held)
+        return;
+    if (!tenancy_offer_to_child(call->functions->tenancy, &message)) {
+        loop_timer_start(call->timer, ANSWER_MS);
+        return;
+    }
+    call->is_answered = false;
     call->is_used = false;
-    tenancy_tell_child(call->functions->tenancy, &message);
+}
+
+static void answer(struct function_call *call, bool is_ok)
+{
+    call->is_answered = true;
+    call->is_ok = is_ok;
+    deliver(call);
 }
 
 static void answer_failure(struct function_call *call, const char *reason)
 {
-    struct buffer json AUTO_BUFFER;
     struct json_writer writer;
-    buffer_init(&json, CHILD_CALL_MAX);
-    json_writer_init(&writer, &json);
+    buffer_clear(&call->answer);
+    json_writer_init(&writer, &call->answer);
     json_object_begin(&writer);
     json_field_string(&writer, "errorType", "Call.Failed");
     json_field_string(&writer, "errorMessage", reason);
     json_object_end(&writer);
-    answer(call, /* is_ok= */ false, buffer_text(&json));
+    answer(call, /* is_ok= */ false);
 }
 
 static void on_fetched(void *context, const struct error *reason)
@@ -250,14 +279,56 @@ static void on_fetched(void *context, const struct error *reason)
     if (reason)
         answer_failure(call, reason->message);
     else
-        answer(call, /* is_ok= */ true, buffer_text(&call->answer));
+        answer(call, /* is_ok= */ true);
 }
 
 static void begin(struct function_call *call);
 
 static void on_timer(void *context)
 {
-    begin(context);
+    struct function_call *call = context;
+    if (call->is_answered)
+        deliver(call);
+    else
+        begin(call);
+}
+
+/* However long it was waited for: a function ends after its time, and is not paid for longer. */
+static int64_t counted_ms(const struct tenancy_functions *functions, int64_t passed_ms)
+{
+    const int64_t most_ms =
+        (int64_t)functions->tenancy->host->functions.time_ms + HOST_START_MS_MAX;
+    return passed_ms < most_ms ? passed_ms : most_ms;
+}
+
+static void wait_for_room(struct function_call *call, const char *reason)
+{
+    const int64_t now_ns = tenancy_now_ns(call->functions->tenancy);
+    char words[200];
+    if (call->throttled_ns == 0)
+        call->throttled_ns = now_ns;
+    if (now_ns - call->throttled_ns < THROTTLED_MAX_MS * INT64_C(1000000)) {
+        loop_timer_start(call->timer, THROTTLED_MS);
+        return;
+    }
+    snprintf(words, sizeof(words), "for %d s others took all of the function's calls: %.120s",
+             THROTTLED_MAX_MS / 1000, reason);
+    answer_failure(call, words);
+}
+
+static void take_answer(struct function_call *call, const struct invoke_result *result)
+{
+    struct tenancy_functions *functions = call->functions;
+    if (result->payload.size > CHILD_CALL_MAX) {
+        answer_failure(call, "its answer is too long");
+        return;
+    }
+    buffer_clear(&call->answer);
+    buffer_append_text(&call->answer, result->payload);
+    if (result->outcome == INVOKE_ANSWERED && functions->carrier)
+        carrier_fetch(functions->carrier, &call->request, on_fetched, call);
+    else
+        answer(call, result->outcome == INVOKE_ANSWERED);
 }
 
 static void on_invoked(void *context, const struct invoke_result *result)
@@ -265,21 +336,21 @@ static void on_invoked(void *context, const struct invoke_result *result)
     struct function_call *call = context;
     struct tenancy_functions *functions = call->functions;
     const int64_t passed_ms = (tenancy_now_ns(functions->tenancy) - call->begun_ns) / 1000000;
-    functions->billed_ms += result->billed_ms >= 0 ? result->billed_ms : passed_ms;
+    functions->billed_ms +=
+        counted_ms(functions, result->billed_ms >= 0 ? result->billed_ms : passed_ms);
     call->begun_ns = 0;
-    if (result->outcome == INVOKE_FAILED && call->is_withdrawn) {
+    if (result->outcome != INVOKE_THROTTLED)
+        call->throttled_ns = 0;
+    if (result->outcome == INVOKE_FAILED && call->is_withdrawn)
         begin(call);
-    } else if (result->outcome == INVOKE_THROTTLED) {
-        loop_timer_start(call->timer, THROTTLED_MS);
-    } else if (result->outcome == INVOKE_ANSWERED && functions->carrier) {
-        buffer_clear(&call->answer);
-        buffer_append_text(&call->answer, result->payload);
-        carrier_fetch(functions->carrier, &call->request, on_fetched, call);
-    } else if (result->payload.size) {
-        answer(call, result->outcome == INVOKE_ANSWERED, result->payload);
-    } else {
+    else if (result->outcome == INVOKE_THROTTLED)
+        wait_for_room(call, result->reason);
+    else if (result->outcome == INVOKE_LOST && ++call->lost_count < LOST_MAX)
+        loop_timer_start(call->timer, (int64_t)LOST_MS << (call->lost_count - 1));
+    else if (result->payload.size)
+        take_answer(call, result);
+    else
         answer_failure(call, result->reason);
-    }
 }
 
 static void on_result(void *context, const struct host_result *result)
@@ -321,7 +392,7 @@ static void on_brought(void *context, const struct error *reason)
     call->is_waiting = !reason && call->functions->is_held;
     if (reason)
         answer_failure(call, reason->message);
-    else if (!call->is_waiting)
+    else if (!call->is_waiting && !call->functions->tenancy->is_stop_wanted)
         invoke(call);
 }
 
@@ -330,7 +401,7 @@ static void begin(struct function_call *call)
     struct tenancy_functions *functions = call->functions;
     call->is_withdrawn = false;
     call->is_waiting = functions->is_held;
-    if (call->is_waiting)
+    if (call->is_waiting || functions->tenancy->is_stop_wanted) /* nobody waits for it any more */
         return;
     if (functions->carrier)
         carrier_bring(functions->carrier, &call->request, on_brought, call);
@@ -364,6 +435,8 @@ void tenancy_call_function(struct tenancy *tenancy, uint32_t number, struct text
     else if (read_request(functions, request, &call->request, &error) == 0) {
         call->is_used = true;
         call->number = number;
+        call->lost_count = 0;
+        call->throttled_ns = 0;
         begin(call);
         return;
     }
@@ -378,7 +451,8 @@ int64_t tenancy_called_ms(const struct tenancy *tenancy)
     ASSERT(functions->count > 0);
     for (uint32_t i = 0; i < functions->count; i++)
         if (functions->calls[i].begun_ns > 0)
-            sum_ms += (now_ns - functions->calls[i].begun_ns + 999999) / 1000000;
+            sum_ms +=
+                counted_ms(functions, (now_ns - functions->calls[i].begun_ns + 999999) / 1000000);
     return (sum_ms + functions->count - 1) / functions->count;
 }
 
@@ -396,7 +470,11 @@ void tenancy_yield_functions(struct tenancy *tenancy, enum yield_level level)
     if (functions->host)
         host_set_share(functions->host, level == YIELD_LOW ? TENANCY_LOW_SHARE_MILLI : 1000,
                        /* is_idle= */ level == YIELD_LOW);
-    for (uint32_t i = 0; i < functions->count; i++)
-        if (functions->calls[i].is_waiting)
-            begin(&functions->calls[i]);
+    for (uint32_t i = 0; i < functions->count; i++) {
+        struct function_call *call = &functions->calls[i];
+        if (call->is_answered)
+            deliver(call);
+        else if (call->is_waiting)
+            begin(call);
+    }
 }

@@ -168,6 +168,7 @@ void tenancy_on_end(void *context);
 MUST_CHECK int tenancy_open_functions(struct tenancy *tenancy, struct error *error);
 void tenancy_free_functions(struct tenancy *tenancy);
 uint32_t tenancy_function_count(const struct tenancy *tenancy);
+const char *tenancy_function_store(const struct tenancy *tenancy); /* a folder; NULL: none */
 /* The store's folders, as the lease's process sees them in /functions. */
 void tenancy_function_mounts(const struct tenancy *tenancy,
                              struct sandbox_mount out[TENANCY_STORE_PARTS]);
@@ -189,6 +190,8 @@ MUST_CHECK int tenancy_start_child(struct tenancy *tenancy, struct error *error)
 void tenancy_send_config(struct tenancy *tenancy);
 /* Tells the child; a child that does not read fails its lease. */
 void tenancy_tell_child(struct tenancy *tenancy, const struct child_message *message);
+/* False: it has no room for it just now. */
+bool tenancy_offer_to_child(struct tenancy *tenancy, const struct child_message *message);
 void tenancy_update_reading(struct tenancy *tenancy);
 void tenancy_on_talk(void *context);
 /* What the process said is taken off what it may say in a second. */

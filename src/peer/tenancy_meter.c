@@ -54,10 +54,12 @@ void tenancy_stop_meter(struct tenancy *tenancy)
 static void check_disk(struct tenancy *tenancy)
 {
     struct error error;
-    int64_t bytes = 0;
-    if (folder_measure(tenancy->lease_folder, TENANCY_FILES_MAX, &bytes, &error) < 0)
+    int64_t bytes = 0, function_bytes = 0;
+    const char *store = tenancy_function_store(tenancy);
+    if (folder_measure(tenancy->lease_folder, TENANCY_FILES_MAX, &bytes, &error) < 0 ||
+        (store && folder_measure(store, TENANCY_FILES_MAX, &function_bytes, &error) < 0))
         error_wrap(&error, "the job's folder");
-    else if (bytes > tenancy_disk_bytes(tenancy))
+    else if (bytes + function_bytes > tenancy_disk_bytes(tenancy))
         error_set(&error, ERROR_EXHAUSTED, "the job filled the disk it was given");
     else
         return;
