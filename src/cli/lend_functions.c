@@ -6,6 +6,7 @@
 #include "function/invoker.h"
 #include "function/object_store.h"
 #include "market/price.h"
+#include "peer/function_share.h"
 #include "source/remote.h"
 
 #define GIB_MICRO_MAX INT64_C(1000000000000)
@@ -78,7 +79,11 @@ int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
         return error_set(error, ERROR_INVALID, "--function-price: from 0 to a million credits");
     if (refuse_others(wanted, peer, error) < 0)
         return -1;
-    const int64_t memory_mb = (int64_t)(functions->count * functions->memory_mb);
+    /* Functions here leave room for the process that calls them. */
+    const bool is_elsewhere = functions->url || functions->is_lambda;
+    const int64_t memory_mb = is_elsewhere
+                                  ? (int64_t)(functions->count * functions->memory_mb)
+                                  : function_share_lent_mb(functions->count, functions->memory_mb);
     peer->functions = (struct peer_functions){.count = (uint32_t)functions->count,
                                               .memory_mb = (uint32_t)functions->memory_mb,
                                               .time_ms = (uint32_t)functions->time_ms,

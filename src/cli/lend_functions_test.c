@@ -22,8 +22,9 @@ TEST(what_is_lent_is_that_of_all_functions_together)
     assert_int_equal(peer.functions.count, 8);
     assert_int_equal(peer.functions.memory_mb, 512);
     assert_int_equal(peer.functions.time_ms, 60000);
-    assert_int_equal(peer.ram_bytes, INT64_C(4) << 30);
-    assert_int_equal(peer.cores_milli, 2316); /* 8 x 512 / 1769 */
+    assert_int_equal(peer.ram_bytes, INT64_C(5462)
+                                         << 20); /* 8 x 512, and a quarter for a process */
+    assert_int_equal(peer.cores_milli, 3088);    /* at 1769 MB each */
     assert_int_equal(peer.roles, PEER_ROLE_WORKER);
     assert_int_equal(peer.network, OFFER_NETWORK_NONE);
     assert_int_equal(peer.install, OFFER_INSTALL_NONE);

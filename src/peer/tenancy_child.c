@@ -258,13 +258,25 @@ static int64_t pids_max(int64_t ram_bytes)
     return count < TENANCY_PIDS_MAX ? count : TENANCY_PIDS_MAX;
 }
 
+int64_t tenancy_own_milli(const struct tenancy *tenancy)
+{
+    const struct function_share *share = tenancy_function_share(tenancy);
+    return share ? share->own_milli : tenancy->document.cores_milli;
+}
+
+int64_t tenancy_own_bytes(const struct tenancy *tenancy)
+{
+    const struct function_share *share = tenancy_function_share(tenancy);
+    return share ? share->own_bytes : tenancy->document.ram_bytes;
+}
+
 static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const int log_fds[2],
                                  struct error *error)
 {
     const struct lease_document *document = &tenancy->document;
     char name[64], threads[48], blas_threads[48];
     snprintf(name, sizeof(name), "lease-%" PRIu64 "-%" PRIu64, document->lease, document->fence);
-    const int64_t thread_count = (document->cores_milli + 999) / 1000;
+    const int64_t thread_count = (tenancy_own_milli(tenancy) + 999) / 1000;
     snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%" PRId64, thread_count);
     snprintf(blas_threads, sizeof(blas_threads), "OPENBLAS_NUM_THREADS=%" PRId64, thread_count);
     char functions[16];
@@ -335,9 +347,9 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
         .mount_count = mount_count,
         .root = has_image ? root : NULL,
         .working_dir = "/lease",
-        .cpu_milli = document->cores_milli,
-        .memory_bytes = document->ram_bytes,
-        .pids_max = pids_max(document->ram_bytes),
+        .cpu_milli = tenancy_own_milli(tenancy),
+        .memory_bytes = tenancy_own_bytes(tenancy),
+        .pids_max = pids_max(tenancy_own_bytes(tenancy)),
         .disk_bytes = tenancy_disk_bytes(tenancy),
         .control_fd = child_fd,
         .stdout_fd = log_fds[TENANCY_STDOUT],

@@ -107,7 +107,7 @@ static enum lease_run_state tenancy_outcome(struct tenancy *tenancy)
         char size[UNITS_TEXT_SIZE], words[128];
         snprintf(words, sizeof(words),
                  "the job used more memory than the %s it was given: raise resources.memory",
-                 units_format_bytes(tenancy->document.ram_bytes, size));
+                 units_format_bytes(tenancy_own_bytes(tenancy), size));
         tenancy_set_reason(tenancy, text_of(words));
         return LEASE_RUN_FAILED;
     }

@@ -2,10 +2,10 @@
  * Tenancy, functions: the work of a lease, done by calls of functions.
  *
  * The lease's own process hands out batches (worker/caller.h); the keeper makes the calls, for it
- * alone counts what they cost. A lease has as many functions as fit into it. On this machine none
- * is larger than the lease, and each has a sandbox of its own, which is started by the first call
- * and ends with the lease. To those of a host elsewhere, or of Lambda, the job and its models are
- * carried, and their updates back.
+ * alone counts what they cost. A lease has as many functions as fit into it beside that process
+ * (peer/function_share.h). On this machine each has a sandbox of its own, which is started by the
+ * first call and ends with the lease. To those of a host elsewhere, or of Lambda, the job and its
+ * models are carried, and their updates back.
  */
 #include "base/assert.h"
 #include "base/json.h"
@@ -14,6 +14,7 @@
 #include "function/host.h"
 #include "function/invoker.h"
 #include "peer/carrier.h"
+#include "peer/function_share.h"
 #include "peer/tenancy_internal.h"
 #include "source/remote.h"
 
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RECORDS_BYTES_MAX (INT64_C(1) << 31) /* that are carried elsewhere, through memory */
 
@@ -61,6 +63,7 @@ struct tenancy_functions {
     struct carrier *carrier; /* to and from them */
     char job[WORK_JOB_SIZE], store[STORE_PATH_SIZE];
     char parts[TENANCY_STORE_PARTS][PATH_MAX];
+    struct function_share share;
     uint32_t count;
     int64_t billed_ms; /* of calls that have ended */
     bool is_held;      /* the machine's owner needs it: nothing is called */
@@ -69,27 +72,28 @@ struct tenancy_functions {
 
 static void on_timer(void *context);
 
-static uint32_t count_of(const struct lease_document *document, uint32_t memory_mb)
+static struct function_share share_of(const struct tenancy *tenancy)
 {
-    const int64_t by_memory = (document->ram_bytes >> 20) / memory_mb;
-    /* Shares of a core are whole thousandths: one that is a little short counts. */
-    const int64_t by_cores = (document->cores_milli + 1) * HOST_MB_PER_CORE / 1000 / memory_mb;
-    const int64_t count = by_memory < by_cores ? by_memory : by_cores;
-    return count < 1 ? 1 : count < HOST_CONCURRENCY_MAX ? (uint32_t)count : HOST_CONCURRENCY_MAX;
+    const struct function_share_wish wish = {
+        .ram_bytes = tenancy->document.ram_bytes,
+        .cores_milli = tenancy->document.cores_milli,
+        .memory_mb = tenancy->host->functions.memory_mb,
+        .is_elsewhere = tenancy->host->functions.name.size > 0,
+        .machine_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
+    };
+    return function_share(&wish);
 }
 
 static int open_here(struct tenancy_functions *functions, struct error *error)
 {
     const struct tenancy *tenancy = functions->tenancy;
     const struct lease_document *document = &tenancy->document;
-    const int64_t ram_mb = document->ram_bytes >> 20;
-    const uint32_t memory_mb = tenancy->host->functions.memory_mb;
     const struct host_options options = {
         .loop = tenancy->host->loop,
         .sandboxes = tenancy->host->sandboxes,
         .name = functions->job,
         .store = functions->store,
-        .memory_mb = ram_mb < memory_mb ? (uint32_t)ram_mb : memory_mb,
+        .memory_mb = functions->share.memory_mb,
         .time_ms = tenancy->host->functions.time_ms,
         .concurrency = functions->count,
         .cpu_max_milli = document->cores_milli,
@@ -175,13 +179,14 @@ static int open_elsewhere(struct tenancy_functions *functions, struct error *err
 
 int tenancy_open_functions(struct tenancy *tenancy, struct error *error)
 {
-    const uint32_t memory_mb = tenancy->host->functions.memory_mb;
-    if (memory_mb == 0 || tenancy->document.role != LEASE_ROLE_WORKER)
+    if (tenancy->host->functions.memory_mb == 0 || tenancy->document.role != LEASE_ROLE_WORKER)
         return 0;
-    const uint32_t count = count_of(&tenancy->document, memory_mb);
+    const struct function_share share = share_of(tenancy);
+    const uint32_t count = share.count;
     struct tenancy_functions *functions =
         memory_zeroed(1, sizeof(*functions) + count * sizeof(*functions->calls));
     functions->tenancy = tenancy;
+    functions->share = share;
     functions->count = count;
     for (uint32_t i = 0; i < count; i++) {
         struct function_call *call = &functions->calls[i];
@@ -220,6 +225,11 @@ void tenancy_free_functions(struct tenancy *tenancy)
 uint32_t tenancy_function_count(const struct tenancy *tenancy)
 {
     return tenancy->functions ? tenancy->functions->count : 0;
+}
+
+const struct function_share *tenancy_function_share(const struct tenancy *tenancy)
+{
+    return tenancy->functions ? &tenancy->functions->share : NULL;
 }
 
 const char *tenancy_function_store(const struct tenancy *tenancy)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "peer/function_share.h"
 #include "peer/image_cache.h"
 #include "peer/job_network.h"
 #include "peer/log_server.h"
@@ -168,6 +169,8 @@ void tenancy_on_end(void *context);
 MUST_CHECK int tenancy_open_functions(struct tenancy *tenancy, struct error *error);
 void tenancy_free_functions(struct tenancy *tenancy);
 uint32_t tenancy_function_count(const struct tenancy *tenancy);
+/* What of the lease its own process has; NULL: all. */
+const struct function_share *tenancy_function_share(const struct tenancy *tenancy);
 const char *tenancy_function_store(const struct tenancy *tenancy); /* a folder; NULL: none */
 /* The store's folders, as the lease's process sees them in /functions. */
 void tenancy_function_mounts(const struct tenancy *tenancy,
@@ -186,6 +189,9 @@ void tenancy_on_tick(void *context);
 void tenancy_stop_meter(struct tenancy *tenancy);
 
 /* tenancy_child.c */
+/* What the lease's own process has of it. */
+int64_t tenancy_own_milli(const struct tenancy *tenancy);
+int64_t tenancy_own_bytes(const struct tenancy *tenancy);
 MUST_CHECK int tenancy_start_child(struct tenancy *tenancy, struct error *error);
 void tenancy_send_config(struct tenancy *tenancy);
 /* Tells the child; a child that does not read fails its lease. */

@@ -18,7 +18,7 @@ enum {
 
 static int set_share(struct tenancy *tenancy, enum yield_level level, struct error *error)
 {
-    const int64_t full_milli = tenancy->document.cores_milli;
+    const int64_t full_milli = tenancy_own_milli(tenancy);
     const int64_t low_milli = (full_milli * TENANCY_LOW_SHARE_MILLI + 999) / 1000;
     switch (level) {
     case YIELD_FULL:

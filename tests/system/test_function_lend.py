@@ -37,8 +37,9 @@ def place(tmp_path, request):
 
 
 def submit(market, token, nodes=2, **changes):
+    """On all that two functions of 256 MB are lent with, which is a third more for the lease's process."""
     spec = job_spec(market, token, nodes)
-    spec["resources"] = {"cpus": "0.2+", "memory": "0.5+", **changes.pop("resources", {})}
+    spec["resources"] = {"cpus": "0.2+", "memory": "683MiB", **changes.pop("resources", {})}
     for part, values in changes.items():
         spec[part] = {**spec[part], **values}
     answer = market.post("/v1/jobs", spec, token)
@@ -82,7 +83,8 @@ def test_a_job_trains_on_a_machine_and_on_functions(place):
     market, token, lender = place
     offered = next(m for m in market.get("/v1/machines", token).json["items"] if m["name"] == "functions")
     assert "function" in offered["probe"]["labels"].split(",")
-    assert (offered["probe"]["cores_milli"], offered["probe"]["ram_bytes"]) == (290, 512 << 20)
+    # Two of 256 MB, and a quarter for the process that calls them.
+    assert (offered["probe"]["cores_milli"], offered["probe"]["ram_bytes"]) == (387, 683 << 20)
     job = submit(market, token)
     wait_for("two functions", lambda: len(lender.functions()) == 2)
     done = wait_for_end(market, token, job)
@@ -155,7 +157,7 @@ def test_functions_of_a_host_elsewhere_are_lent(place, souk, tmp_path):
             least = offered["minimum"]
             assert 999 <= least["core_micro"] * 1024 / 1769 + least["ram_micro"] <= 1002, least
             assert json.loads(host.ask(host.path("configuration"))[2])["MemorySize"] == 256
-            job = submit(market, token, 1, resources={"labels": "elsewhere"})
+            job = submit(market, token, 1, resources={"labels": "elsewhere", "memory": "0.5"})  # all of it is theirs
             wait_for("two functions", lambda: len(instances(host)) == 2)
             assert not lender.functions()  # none of this machine's
             done = wait_for_end(market, token, job)
