@@ -129,12 +129,12 @@ def test_a_function_that_is_killed_is_called_again(place):
     assert_nothing_is_left(lender)
 
 
-@pytest.mark.parametrize("place", [("--function-memory", "128", "--function-timeout", "600ms")], indirect=True)
+@pytest.mark.parametrize("place", [("--function-memory", "128", "--function-timeout", "1500ms")], indirect=True)
 def test_calls_that_end_before_their_batches_do_are_followed_by_others(place):
     market, token, lender = place
     job = submit(market, token, 1, resources={"memory": "0.25+", "cpus": "0.1+", "labels": "function"},
                  train={"model": "lstm", "batch": 8, "target": {"accuracy": 1, "min_time": "1h"}},
-                 sync={"policy": "fixed-adacomm", "local_steps": 32})
+                 sync={"policy": "fixed-adacomm", "local_steps": 160})
     wait_for("two pushes", lambda: (lease_of(market, token, job) or {"commits": 0})["commits"] >= 2)
     assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
     counts = wait_for("the end of its log", lambda: re.search(
