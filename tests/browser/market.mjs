@@ -112,6 +112,10 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   }));
   await page.selectOption("select[name=sort]", "name");
   await until(() => location.hash.includes("sort=name"));
-  await rows(3);
+  // The address changes before the rows do.
+  await until(() => {
+    const shown = [...document.querySelectorAll(".machines tbody th")].map((cell) => cell.textContent);
+    return shown.length === 3 && shown.every((name, at) => at === 0 || shown[at - 1] <= name);
+  });
   seen.onPhone = await names();
 });
