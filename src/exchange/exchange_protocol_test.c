@@ -426,7 +426,7 @@ static struct bench *muster_bench(int64_t muster_ms)
 
 TEST(nobody_begins_before_every_shard_has_a_worker)
 {
-    AUTO(bench) struct bench *bench = muster_bench(3600 * 1000);
+    AUTO(bench) struct bench *bench = muster_bench(3600000);
     AUTO(exchange_client) struct exchange_client *first = client_join(bench, 0);
     AUTO(exchange_client) struct exchange_client *second = client_join(bench, 1);
     RUN_UNTIL(bench, joining_count(bench->server) == 2);

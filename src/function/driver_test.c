@@ -435,7 +435,7 @@ static void a_store_that_goes_away_ends_the_job_with_the_best_model_so_far(void 
     ASSERT_OK(loop_open(&clock_system, &loop, &error));
     /* From the end of the first epoch on, and from the midst of the second: each span's model and
      * which it is are put, and so is the first of each epoch. */
-    const uint64_t first_puts = 2, span_puts = 2 * (BATCHES / 2);
+    const uint64_t first_puts = 2, span_puts = UINT64_C(2) * (BATCHES / 2);
     const uint64_t breaks[] = {first_puts + span_puts, first_puts + span_puts + 2 + 4};
     for (int i = 0; i < 2; i++) {
         struct job_scene *scene = *state;

@@ -201,6 +201,8 @@ TEST(a_request_is_read_and_refused_by_its_table)
                                 &request, &error));
     work_update_key(&request, key);
     assert_string_equal(key, "updates/digits-1/2-7-40");
+    static const char with_more[] = "{\"job\":\"a\",\"epoch\":0,\"run\":0,\"first_batch\":0,"
+                                    "\"batch_count\":1,\"version\":0,\"x\":1}";
     static const char *const wrong[] = {
         "",
         "[]",
@@ -209,8 +211,7 @@ TEST(a_request_is_read_and_refused_by_its_table)
         "{\"job\":\"a/b\",\"epoch\":0,\"run\":0,\"first_batch\":0,\"batch_count\":1,\"version\":0}",
         "{\"job\":\"a\",\"epoch\":0,\"run\":0,\"first_batch\":0,\"batch_count\":0,\"version\":0}",
         "{\"job\":\"a\",\"epoch\":-1,\"run\":0,\"first_batch\":0,\"batch_count\":1,\"version\":0}",
-        "{\"job\":\"a\",\"epoch\":0,\"run\":0,\"first_batch\":0,\"batch_count\":1,\"version\":0,"
-        "\"x\":1}",
+        with_more,
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         ASSERT_FAILS(work_request_read(arena, text_of(wrong[i]), &request, &error), ERROR_INVALID);

@@ -45,7 +45,7 @@ TEST(a_part_of_it_has_those_that_fit_beside_the_process)
 
 TEST(functions_elsewhere_have_the_lease_and_the_process_a_part_of_its_machine)
 {
-    const struct function_share share = share_of(100 * 1769, 1769, true);
+    const struct function_share share = share_of(176900, 1769, true);
     assert_int_equal(share.count, 100);
     assert_int_equal(share.memory_mb, 1769);
     assert_int_equal(share.own_bytes, INT64_C(1) << 30); /* a quarter of 4 GiB */

@@ -63,13 +63,13 @@ void keeper_on_tenancy_ended(void *context, struct tenancy *tenancy)
 static void keeper_on_term(void *context)
 {
     struct keeper *keeper = context;
-    const bool is_waiting = keeper->tenancy && tenancy_has_ended(keeper->tenancy);
-    if (is_waiting && !keeper->channel)
-        loop_stop(keeper->loop); /* for a daemon that may never come */
-    else if (keeper->tenancy)
-        tenancy_reclaim(keeper->tenancy, STOP_GRACE_MS, TEXT("the lender stopped lending"));
-    else
+    /* One that has ended waits for a daemon, which may never come. */
+    const bool is_over =
+        !keeper->tenancy || (!keeper->channel && tenancy_has_ended(keeper->tenancy));
+    if (is_over)
         loop_stop(keeper->loop);
+    else
+        tenancy_reclaim(keeper->tenancy, STOP_GRACE_MS, TEXT("the lender stopped lending"));
 }
 
 static void keeper_on_trim(void *context)
