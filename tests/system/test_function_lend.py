@@ -130,16 +130,16 @@ def test_a_function_that_is_killed_is_called_again(place):
 
 
 @pytest.mark.parametrize("place", [("--function-memory", "128", "--function-timeout", "1500ms")], indirect=True)
-def test_calls_that_end_before_their_batches_do_are_followed_by_others(place):
+def test_calls_are_no_longer_than_their_time_and_followed_by_others(place):
     market, token, lender = place
     job = submit(market, token, 1, resources={"memory": "0.25+", "cpus": "0.1+", "labels": "function"},
                  train={"model": "lstm", "batch": 8, "target": {"accuracy": 1, "min_time": "1h"}},
-                 sync={"policy": "fixed-adacomm", "local_steps": 160})
-    wait_for("two pushes", lambda: (lease_of(market, token, job) or {"commits": 0})["commits"] >= 2)
+                 sync={"policy": "fixed-adacomm", "local_steps": 800})
+    wait_for("a push", lambda: (lease_of(market, token, job) or {"commits": 0})["commits"] >= 1)
     assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
     counts = wait_for("the end of its log", lambda: re.search(
-        r"functions_called calls=(\d+) again=\d+ cut_short=(\d+)", log_of(market, token, job, 0)))
-    assert int(counts[1]) > 4 and int(counts[2]) > 0, counts[0]
+        r"functions_called calls=(\d+) again=\d+ cut_short=\d+", log_of(market, token, job, 0)))
+    assert int(counts[1]) > 4, counts[0]  # two functions, of which none can do its half in one call
     assert_nothing_is_left(lender)
 
 
