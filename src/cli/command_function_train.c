@@ -77,7 +77,8 @@ static const struct option train_options[] = {
      "How much later than by that constant a loss may be reached before it is taken; a share of "
      "its run."},
     {"budget", OPTION_CREDITS, TRAIN(budget_micro), "CREDITS",
-     .help = "Never spend more; the job then ends with the best model so far."},
+     .help = "Never spend more, nor more than market.max_total_cost of the job file; the job then "
+             "ends with the best model so far."},
     {"core_price", OPTION_CREDITS, TRAIN(core_micro), "CREDITS",
      .help = "Of a core-hour; by default the market's first price."},
     {"ram_price", OPTION_CREDITS, TRAIN(ram_micro), "CREDITS",
@@ -386,6 +387,14 @@ static struct bill_price price_of(const struct train_command *wanted)
         .ram_micro_per_hour = wanted->ram_micro ? wanted->ram_micro : cold.ram_micro};
 }
 
+/* The command's and the job file's: the smaller of both; 0: there is none. */
+static int64_t budget_of(const struct training *training)
+{
+    const int64_t given = training->wanted->budget_micro;
+    const int64_t filed = training->spec.market.max_total_cost_micro;
+    return given > 0 && (filed <= 0 || given < filed) ? given : filed;
+}
+
 static int open_schedule(struct training *training, struct error *error)
 {
     const struct train_command *wanted = training->wanted;
@@ -411,7 +420,7 @@ static int open_schedule(struct training *training, struct error *error)
         .price = 1e-6 / 3600 *
                  ((double)price.core_micro_per_hour * 1024 / BILL_MB_PER_CORE +
                   (double)price.ram_micro_per_hour),
-        .budget_micro = wanted->budget_micro,
+        .budget_micro = budget_of(training),
         .margin = 1e-3 * (double)wanted->margin_milli,
         .agent_file = wanted->agent,
         .earlier = wanted->earlier,
@@ -435,7 +444,7 @@ static void open_driver(struct training *training)
         .seed = training->spec.train.seed,
         .time_ms = wanted->time_ms,
         .price = price_of(wanted),
-        .budget_micro = wanted->budget_micro,
+        .budget_micro = budget_of(training),
         .choose = function_schedule_choose,
         .choose_context = training->schedule,
         .measure = measure,

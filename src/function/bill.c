@@ -20,10 +20,8 @@ int64_t bill_call_micro(const struct bill_price *price, uint32_t memory_mb, int6
 {
     /* Over 1769 * 1024 MB, the least that both divide. */
     ASSERT(billed_ms >= 0 && price->core_micro_per_hour >= 0 && price->ram_micro_per_hour >= 0);
-    const __int128 both = (__int128)price->core_micro_per_hour * MB_PER_GIB +
+    const __int128 rate = (__int128)price->core_micro_per_hour * MB_PER_GIB +
                           (__int128)price->ram_micro_per_hour * BILL_MB_PER_CORE;
-    const __int128 least = (__int128)price->minimum_micro_per_hour * BILL_MB_PER_CORE;
-    const __int128 rate = both > least ? both : least;
     const __int128 unit = (__int128)BILL_MB_PER_CORE * MB_PER_GIB * MS_PER_HOUR;
     return (int64_t)((rate * memory_mb * billed_ms + unit - 1) / unit);
 }

@@ -12,14 +12,12 @@ enum { BILL_MB_PER_CORE = 1769 };
 
 struct bill_price {
     int64_t core_micro_per_hour;
-    int64_t ram_micro_per_hour;     /* of a GiB */
-    int64_t minimum_micro_per_hour; /* of a GiB, both together; 0: none */
+    int64_t ram_micro_per_hour; /* of a GiB */
 };
 
 /*
  * The least prices of a core and of a GiB that together come to `gib_micro` for a GiB of function
- * in an hour: in the proportion of `usual`, rounded up. minimum_micro_per_hour of both is not
- * looked at. `usual` is not free.
+ * in an hour: in the proportion of `usual`, which is not free, rounded up.
  */
 struct bill_price bill_least(const struct bill_price *usual, int64_t gib_micro);
 

@@ -10,13 +10,13 @@ TEST(a_core_and_its_memory_for_an_hour_cost_their_prices)
     assert_int_equal(bill_call_micro(&core, 1769, 3600000), 1000000);
     assert_int_equal(bill_call_micro(&core, 3538, 1800000), 1000000);
     assert_int_equal(bill_call_micro(&ram, 1024, 3600000), 250000);
-    const struct bill_price both = {1000000, 250000, 0};
+    const struct bill_price both = {1000000, 250000};
     assert_int_equal(bill_call_micro(&both, 1769, 3600000), 1000000 + 431885); /* 1.7275 GiB */
 }
 
 TEST(what_is_begun_is_rounded_up_and_nothing_is_free)
 {
-    const struct bill_price price = {1000000, 250000, 0};
+    const struct bill_price price = {1000000, 250000};
     assert_int_equal(bill_call_micro(&price, 128, 0), 0);
     assert_int_equal(bill_call_micro(&price, 128, 1), 1);
     int64_t sum = 0;
@@ -26,16 +26,9 @@ TEST(what_is_begun_is_rounded_up_and_nothing_is_free)
     assert_true(bill_call_micro(&price, 10240, 86400000) > 0);
 }
 
-TEST(the_minimum_holds)
-{
-    const struct bill_price price = {1000, 1000, 3600000};
-    assert_int_equal(bill_call_micro(&price, 1024, 1000), 1000);
-    assert_int_equal(bill_call_micro(&price, 512, 1000), 500);
-}
-
 TEST(a_least_price_of_a_gib_is_that_of_its_parts)
 {
-    const struct bill_price usual = {20000, 2500, 0};
+    const struct bill_price usual = {20000, 2500};
     const struct bill_price least = bill_least(&usual, 60000);
     const int64_t hour = bill_call_micro(&least, 1024, 3600000);
     assert_true(hour >= 60000 && hour <= 60002);
@@ -66,7 +59,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_core_and_its_memory_for_an_hour_cost_their_prices),
         cmocka_unit_test(what_is_begun_is_rounded_up_and_nothing_is_free),
-        cmocka_unit_test(the_minimum_holds),
         cmocka_unit_test(a_least_price_of_a_gib_is_that_of_its_parts),
         cmocka_unit_test(a_decay_goes_evenly_from_first_to_last),
     };

@@ -8,6 +8,7 @@
 #include "function/host.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +16,12 @@
 
 enum {
     FAILURES_MAX = 5,
-    START_MS_MAX = 10000, /* billed before a call at most, as Lambda's own bound is */
-    TIME_MS_MIN = 1000,   /* a limit is no lower: Lambda counts in seconds */
-    TIME_FACTOR = 4,      /* of the longest call seen */
+    TIME_MS_MIN = 1000, /* a limit is no lower: Lambda counts in seconds */
+    TIME_FACTOR = 4,    /* of the longest call seen */
     PAUSE_MS_MIN = 50,
     PAUSE_MS_MAX = 5000,
     PUBLISH_ATTEMPTS = 3,
+    THROTTLED_MS_MAX = 300000,
 };
 
 const char *const driver_end_names[] = {"epochs", "target", "budget", "failed", "stopped", NULL};
@@ -47,11 +48,14 @@ struct driver {
     struct function_choice choice;
     struct function_seen seen;
     struct tally tally;
+    struct purse purse;
     struct loop_timer *timer; /* after calls were throttled */
     int64_t pause_ms;
+    int64_t throttled_ns; /* since when all calls are; 0: they are not */
     uint32_t running;
-    int64_t held_micro, time_ms, longest_ms, epoch_ns;
-    bool is_ending, has_ended, is_short; /* of money */
+    int64_t time_ms, longest_ms, epoch_ns;
+    bool is_ending, has_ended;
+    bool is_memory_told; /* that calls had another memory than they were to have */
     uint64_t epoch;
     bool is_told; /* of the epoch, how it ended */
     struct driver_outcome outcome;
@@ -97,7 +101,9 @@ static int measure(struct driver *driver, struct driver_measure *out_measure, st
     if (driver->options.measure(driver->options.context, parameters, out_measure, error) < 0)
         return -1;
     driver->loss = out_measure->loss;
-    if (driver->has_best && out_measure->loss >= driver->outcome.best.loss)
+    /* No number is below nothing, nor better than a number. */
+    if (driver->has_best && isfinite(driver->outcome.best.loss) &&
+        !(out_measure->loss < driver->outcome.best.loss))
         return 0;
     driver->has_best = true;
     driver->outcome.best = *out_measure;
@@ -115,13 +121,6 @@ static const char *done_words(uint64_t epochs, char *out, size_t size)
     else
         snprintf(out, size, "all %" PRIu64 " epochs are done", epochs);
     return out;
-}
-
-static int64_t budget_left(const struct driver *driver)
-{
-    return driver->options.budget_micro
-               ? driver->options.budget_micro - driver->outcome.spent_micro - driver->held_micro
-               : INT64_MAX;
 }
 
 static void see_epoch(struct driver *driver, const struct driver_measure *measured)
@@ -153,7 +152,7 @@ static void report(struct driver *driver, const struct driver_measure *measured,
         .seen = driver->seen,
         .measure = *measured,
         .staleness = epoch_plan_staleness_seen(driver->plan),
-        .spent_micro = driver->outcome.spent_micro,
+        .spent_micro = driver->purse.spent_micro,
     };
     driver->is_told = true;
     if (driver->options.on_epoch)
@@ -180,30 +179,28 @@ static int64_t time_limit(const struct driver *driver)
 /* What a call of this epoch costs at the most. */
 static int64_t call_most(const struct driver *driver)
 {
-    return bill_call_micro(&driver->options.price, driver->choice.memory_mb,
-                           driver->time_ms + START_MS_MAX);
+    return purse_most(&driver->purse, driver->choice.memory_mb, driver->time_ms);
 }
 
 /* Of as many functions as last, with the limit of the next epoch. */
 static int64_t next_held(const struct driver *driver)
 {
-    return driver->choice.function_count * bill_call_micro(&driver->options.price,
-                                                           driver->choice.memory_mb,
-                                                           time_limit(driver) + START_MS_MAX);
+    return driver->choice.function_count *
+           purse_most(&driver->purse, driver->choice.memory_mb, time_limit(driver));
 }
 
 /* Without a single call there would be nothing but the model it began with. */
 static int check_first_call(const struct driver *driver, struct error *error)
 {
     char most[UNITS_TEXT_SIZE], budget[UNITS_TEXT_SIZE];
-    if (driver->outcome.calls > 0 || call_most(driver) <= budget_left(driver))
+    if (driver->outcome.calls > 0 || call_most(driver) <= purse_left(&driver->purse))
         return 0;
     return error_set(error, ERROR_EXHAUSTED,
                      "the budget is too small for one call: %s credits are held for it, %u MB for "
                      "%" PRId64 " s and %d s to start; the budget is %s",
                      units_format_credits(call_most(driver), most), driver->choice.memory_mb,
-                     driver->time_ms / 1000, START_MS_MAX / 1000,
-                     units_format_credits(driver->options.budget_micro, budget));
+                     driver->time_ms / 1000, PURSE_START_MS_MAX / 1000,
+                     units_format_credits(driver->purse.budget_micro, budget));
 }
 
 static int begin_epoch(struct driver *driver, struct error *error)
@@ -216,7 +213,7 @@ static int begin_epoch(struct driver *driver, struct error *error)
         .epoch_max = driver->options.epochs,
         .loss = driver->loss,
         .seen = driver->seen.call_count ? &driver->seen : NULL,
-        .budget_micro = budget_left(driver),
+        .budget_micro = purse_left(&driver->purse),
         .held_micro = next_held(driver),
     };
     driver->choice = driver->options.choose(driver->options.choose_context, &state);
@@ -255,6 +252,7 @@ static int begin_epoch(struct driver *driver, struct error *error)
 static int publish_end(struct driver *driver, struct error *error)
 {
     struct lead *lead = driver->options.lead;
+    lead_set_spent(lead, driver->purse.spent_micro);
     for (int i = 0; i < PUBLISH_ATTEMPTS; i++) {
         if ((lead_epoch(lead) != driver->epoch ||
              lead_publish(lead, driver->plan, lead_version(lead), error) == 0) &&
@@ -280,7 +278,10 @@ static void end_epoch(struct driver *driver)
     }
     driver->outcome.epochs++;
     report(driver, &measured, /* is_cut_short= */ false);
-    if (measured.is_target)
+    if (!isfinite(measured.loss))
+        finish(driver, DRIVER_FAILED, "the loss is not finite any more after %" PRIu64 " epochs",
+               driver->outcome.epochs);
+    else if (measured.is_target)
         finish(driver, DRIVER_TARGET, "the target is reached");
     else if (lead_epoch(lead) >= driver->options.epochs)
         finish(driver, DRIVER_EPOCHS, "%s",
@@ -297,6 +298,7 @@ static void end_short(struct driver *driver)
     struct error error;
     if (!driver->plan || driver->is_told)
         return;
+    lead_set_spent(lead, driver->purse.spent_micro);
     if (lead_epoch(lead) == driver->epoch &&
         lead_publish(lead, driver->plan, lead_version(lead), &error) < 0)
         log_event(LOG_WARN, "model_not_published", "reason=\"%s\"", error.message);
@@ -383,30 +385,33 @@ static void take_answer(struct driver *driver, const struct driver_call *call,
         driver->ready[driver->ready_count++] = call->request;
 }
 
-/* What a call cost; what is not known of is taken to have cost all it could. */
+/* A function has one memory for all who call it, and others may have set it. */
+static void tell_memory(struct driver *driver, const struct invoke_result *result)
+{
+    if (result->memory_mb <= 0 || result->memory_mb == driver->choice.memory_mb ||
+        driver->is_memory_told)
+        return;
+    driver->is_memory_told = true;
+    log_event(LOG_WARN, "function_memory", "wanted_mb=%u had_mb=%" PRId64 " reason=\"%s\"",
+              driver->choice.memory_mb, result->memory_mb, "somebody else configures it");
+}
+
 static void pay(struct driver *driver, const struct driver_call *call,
                 const struct invoke_result *result)
 {
-    int64_t cost = call->held_micro;
-    int64_t billed_ms = driver->time_ms;
-    driver->held_micro -= call->held_micro;
-    if (result->billed_ms >= 0) {
-        billed_ms = result->billed_ms;
-        cost = bill_call_micro(&driver->options.price, driver->choice.memory_mb, billed_ms);
-        if (cost > call->held_micro) /* the lender's own limits broke: no more was agreed to */
-            cost = call->held_micro;
-    } else if (result->outcome == INVOKE_ANSWERED) {
-        billed_ms = (now_ns(driver) - call->begun_ns + 999999) / 1000000;
-        const int64_t seen =
-            bill_call_micro(&driver->options.price, driver->choice.memory_mb, billed_ms);
-        cost = seen < cost ? seen : cost;
-    }
-    driver->outcome.spent_micro += cost;
-    driver->outcome.billed_ms += billed_ms;
-    driver->tally.cost_micro += cost;
-    driver->tally.billed_ms += billed_ms;
-    if (result->outcome == INVOKE_ANSWERED && billed_ms > driver->longest_ms)
-        driver->longest_ms = billed_ms;
+    const struct purse_call made = {
+        .held_micro = call->held_micro,
+        .memory_mb = driver->choice.memory_mb,
+        .time_ms = driver->time_ms,
+        .passed_ms = (now_ns(driver) - call->begun_ns + 999999) / 1000000,
+    };
+    const struct purse_paid paid = purse_pay(&driver->purse, &made, result);
+    tell_memory(driver, result);
+    driver->outcome.billed_ms += paid.billed_ms;
+    driver->tally.cost_micro += paid.cost_micro;
+    driver->tally.billed_ms += paid.billed_ms;
+    if (result->outcome == INVOKE_ANSWERED && paid.billed_ms > driver->longest_ms)
+        driver->longest_ms = paid.billed_ms;
 }
 
 static void count(struct driver *driver, const struct invoke_result *result)
@@ -419,14 +424,25 @@ static void count(struct driver *driver, const struct invoke_result *result)
             (double)result->memory_peak_bytes / ((double)driver->choice.memory_mb * (1 << 20));
 }
 
-static void throttle(struct driver *driver, uint64_t first)
+/* Tried again for as long as it may be somebody else's calls that are in the way. */
+static void throttle(struct driver *driver, uint64_t first, const char *reason)
 {
+    const int64_t most_ms =
+        driver->options.throttled_ms_max ? driver->options.throttled_ms_max : THROTTLED_MS_MAX;
     driver->outcome.throttled++;
     epoch_plan_give_back(driver->plan, first);
+    if (!driver->throttled_ns) {
+        driver->throttled_ns = now_ns(driver);
+        log_event(LOG_INFO, "calls_throttled", "reason=\"%s\"", reason);
+    }
     driver->pause_ms = driver->pause_ms ? 2 * driver->pause_ms : PAUSE_MS_MIN;
     if (driver->pause_ms > PAUSE_MS_MAX)
         driver->pause_ms = PAUSE_MS_MAX;
-    loop_timer_start(driver->timer, driver->pause_ms);
+    if (now_ns(driver) - driver->throttled_ns >= most_ms * 1000000)
+        finish(driver, DRIVER_FAILED, "no call was let in for %" PRId64 " s: %s", most_ms / 1000,
+               reason);
+    else
+        loop_timer_start(driver->timer, driver->pause_ms);
 }
 
 static void on_called(void *context, const struct invoke_result *result)
@@ -435,12 +451,13 @@ static void on_called(void *context, const struct invoke_result *result)
     struct driver *driver = call->driver;
     driver->running--;
     if (result->outcome == INVOKE_THROTTLED) {
-        driver->held_micro -= call->held_micro;
-        throttle(driver, call->request.first_batch);
+        purse_release(&driver->purse, call->held_micro);
+        throttle(driver, call->request.first_batch, result->reason);
     } else {
         pay(driver, call, result);
         count(driver, result);
         driver->pause_ms = 0;
+        driver->throttled_ns = 0;
         loop_timer_stop(driver->timer); /* there is room again */
         if (result->outcome == INVOKE_ANSWERED) {
             take_answer(driver, call, result);
@@ -479,22 +496,22 @@ static bool call_next(struct driver *driver)
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, WORK_JSON_MAX);
     const int64_t most = call_most(driver);
-    driver->is_short = most > budget_left(driver);
-    if (driver->is_short || !epoch_plan_take(driver->plan, lead_published(lead), &task))
+    if (most > purse_left(&driver->purse) ||
+        !epoch_plan_take(driver->plan, lead_published(lead), &task))
         return false;
     const struct work_request request = lead_request(lead, &task);
     struct driver_call *call = memory_zeroed(1, sizeof(*call));
     *call = (struct driver_call){driver, request, most, now_ns(driver)};
     write_request(driver, &request, &json);
-    driver->held_micro += most;
+    purse_hold(&driver->purse, most);
     driver->running++;
     if (invoker_call(driver->options.invoker, buffer_text(&json), on_called, call, &error) == 0)
         return true;
     driver->running--;
-    driver->held_micro -= most;
+    purse_release(&driver->purse, most);
     free(call);
     if (error.code == ERROR_EXHAUSTED) {
-        throttle(driver, task.span.first);
+        throttle(driver, task.span.first, error.message);
     } else {
         epoch_plan_give_back(driver->plan, task.span.first);
         finish(driver, DRIVER_FAILED, "%s", error.message);
@@ -507,6 +524,7 @@ static void publish(struct driver *driver)
 {
     struct lead *lead = driver->options.lead;
     struct error error;
+    lead_set_spent(lead, driver->purse.spent_micro);
     for (int i = 0; i < PUBLISH_ATTEMPTS; i++) {
         if (lead_publish(lead, driver->plan, epoch_plan_oldest(driver->plan), &error) == 0)
             return;
@@ -534,7 +552,7 @@ static void pump(struct driver *driver)
             return;
         }
     }
-    if (!driver->is_ending && driver->is_short)
+    if (!driver->is_ending && call_most(driver) > purse_left(&driver->purse))
         finish(driver, DRIVER_BUDGET, "the budget is used up but for less than one more call");
     if (driver->is_ending && !driver->has_ended) {
         driver->has_ended = true;
@@ -555,6 +573,9 @@ struct driver *driver_new(const struct driver_options *options)
 {
     struct driver *driver = memory_zeroed(1, sizeof(*driver));
     driver->options = *options;
+    driver->purse = (struct purse){.price = options->price,
+                                   .budget_micro = options->budget_micro,
+                                   .spent_micro = lead_spent(options->lead)};
     driver->timer = loop_timer_new(options->loop, on_pause, driver);
     driver->best = memory_zeroed(lead_parameter_count(options->lead), sizeof(float));
     return driver;
@@ -591,6 +612,7 @@ int driver_run(struct driver *driver, struct driver_outcome *out_outcome, struct
     if (loop_run(driver->options.loop, error) < 0)
         return -1;
     *out_outcome = driver->outcome;
+    out_outcome->spent_micro = driver->purse.spent_micro;
     out_outcome->parameters = driver->best;
     return 0;
 }

@@ -5,10 +5,9 @@
  * staleness (function/epoch_plan.h); between epochs all are waited for, the model is measured, and
  * a chooser says how many functions the next has and how large they are.
  *
- * Money: before a call its most is held: its time limit and the longest start at its price. So what
- * is spent and held together never passes the budget. A call is billed by what the host reports;
- * one of which nothing is known costs all that was held for it. When no call can be held for any
- * more, the job ends with the best model so far; where none can from the start, it does not begin.
+ * Money (function/purse.h): what was spent so far goes with every model that is published, so that
+ * the budget is the job's, whichever lead spends it. When no call can be held for any more, the job
+ * ends with the best model so far; where none can from the start, it does not begin.
  *
  * A span that fails is called again, FAILURES_MAX times before the job fails; then, too, the best
  * model is kept.
@@ -17,10 +16,10 @@
 
 #include "base/error.h"
 #include "base/scope.h"
-#include "function/bill.h"
 #include "function/chooser.h"
 #include "function/invoker.h"
 #include "function/lead.h"
+#include "function/purse.h"
 #include "net/loop.h"
 
 #include <stdbool.h>
@@ -65,7 +64,8 @@ struct driver_options {
     uint64_t seed;
     int64_t time_ms; /* of a call, at most */
     struct bill_price price;
-    int64_t budget_micro; /* 0: none */
+    int64_t budget_micro;     /* 0: none */
+    int64_t throttled_ms_max; /* that no call is let in before the job fails; 0: five minutes */
     function_chooser *choose;
     void *choose_context;
     /* The model on the test data; the context is `context`. */
@@ -80,7 +80,8 @@ struct driver_outcome {
     char reason[256];
     uint64_t epochs; /* that are whole */
     uint64_t calls, failures, throttled, cold_starts;
-    int64_t spent_micro, billed_ms;
+    int64_t spent_micro; /* by all leads of the job */
+    int64_t billed_ms;
     struct driver_measure best; /* of the model in `parameters` */
     const float *parameters;    /* the best so far; the driver's */
 };

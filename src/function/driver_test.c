@@ -30,8 +30,9 @@ struct direct {
     struct loop *loop;
     struct random random;
     uint32_t trouble_in_ten;
-    bool always_fails;
-    int64_t cut_ms; /* what a call has of its time; 0: all */
+    bool always_fails, always_throttles;
+    uint64_t throttles; /* the first so many calls */
+    int64_t cut_ms;     /* what a call has of its time; 0: all */
     uint64_t answered;
     uint32_t memory_mb, running, running_max, configured;
     int64_t time_ms, billed_ms; /* of each call */
@@ -51,6 +52,8 @@ static enum trouble draw(struct direct *direct)
 {
     if (direct->always_fails)
         return TROUBLE_FAILED;
+    if (direct->always_throttles || direct->answered < direct->throttles)
+        return TROUBLE_THROTTLED;
     if (random_below(&direct->random, 10) >= direct->trouble_in_ten)
         return TROUBLE_NONE;
     return (enum trouble)(1 + random_below(&direct->random, TROUBLE_COUNT - 1));
@@ -183,6 +186,8 @@ struct trial_job {
     struct lead *lead;
     struct driver_report reports[EPOCHS + 1];
     size_t report_count;
+    size_t diverges_after; /* measures; 0: never */
+    size_t measure_count;
 };
 
 /* The loss over the records, computed here. */
@@ -203,7 +208,10 @@ static int measure(void *context, const float *parameters, struct driver_measure
             return -1;
         sum += loss;
     }
+    struct trial_job *job = context;
     *out_measure = (struct driver_measure){.loss = sum / BATCHES};
+    if (job->diverges_after && job->measure_count++ >= job->diverges_after)
+        out_measure->loss = NAN;
     return 0;
 }
 
@@ -223,7 +231,7 @@ static void open_job_in(struct trial_job *job, struct job_scene *scene, struct o
                                          .loop = loop,
                                          .trouble_in_ten = trouble_in_ten,
                                          .billed_ms = 40,
-                                         .price = {20000000, 2000000, 0}}};
+                                         .price = {20000000, 2000000}}};
     random_init(&job->direct.random, 11);
     const struct lead_options options = {.store = store,
                                          .job = &scene->job,
@@ -427,6 +435,108 @@ static void a_function_that_never_works_ends_the_job(void **state)
     lead_free(job.lead);
 }
 
+static void a_model_that_diverges_does_not_become_the_best(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {2, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 0);
+    job.diverges_after = 2; /* where it begins, and its first epoch */
+    const struct driver_options options = job_options(&job, &choice);
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &outcome, &error));
+    assert_int_equal(outcome.end, DRIVER_FAILED);
+    assert_non_null(strstr(outcome.reason, "not finite any more after 2 epochs"));
+    assert_int_equal(job.report_count, 2);
+    assert_true(isnan(job.reports[1].measure.loss));
+    assert_true(outcome.best.loss == job.reports[0].measure.loss);
+    job.diverges_after = 0;
+    struct driver_measure again = {0};
+    ASSERT_OK(measure(&job, outcome.parameters, &again, &error));
+    assert_true(again.loss == outcome.best.loss);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
+static void calls_that_are_throttled_free_what_was_held_for_them(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {4, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 0);
+    job.direct.throttles = 3; /* one after the other: the budget holds one call */
+    struct driver_options options = job_options(&job, &choice);
+    const int64_t most = bill_call_micro(&job.direct.price, MEMORY_MB, 10000 + TIME_MS);
+    options.budget_micro = most + bill_call_micro(&job.direct.price, MEMORY_MB, 40) - 1;
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &outcome, &error));
+    assert_int_equal(outcome.end, DRIVER_BUDGET);
+    assert_int_equal(outcome.throttled, 3);
+    assert_true(outcome.calls > 0 && outcome.spent_micro > 0);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
+static void calls_that_are_never_let_in_end_the_job(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {2, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 0);
+    job.direct.always_throttles = true;
+    struct driver_options options = job_options(&job, &choice);
+    options.throttled_ms_max = 200;
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &outcome, &error));
+    assert_int_equal(outcome.end, DRIVER_FAILED);
+    assert_non_null(strstr(outcome.reason, "no call was let in"));
+    assert_int_equal(outcome.spent_micro, 0);
+    assert_int_equal(job.direct.running, 0);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
+static void what_a_lead_spent_counts_for_the_one_that_goes_on(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome first, second;
+    AUTO(loop) struct loop *loop = NULL;
+    struct function_choice choice = {1, MEMORY_MB};
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 0);
+    const int64_t most = bill_call_micro(&job.direct.price, MEMORY_MB, 10000 + TIME_MS);
+    struct driver_options options = job_options(&job, &choice);
+    options.budget_micro = most + 3 * bill_call_micro(&job.direct.price, MEMORY_MB, 40) - 1;
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &first, &error));
+    assert_int_equal(first.end, DRIVER_BUDGET);
+    assert_true(first.spent_micro > 0);
+    driver_free(driver);
+    lead_free(job.lead);
+    open_job(&job, *state, loop, 0);
+    assert_int_equal(lead_spent(job.lead), first.spent_micro);
+    options = job_options(&job, &choice);
+    options.budget_micro = first.spent_micro + most;
+    driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &second, &error));
+    assert_int_equal(second.end, DRIVER_BUDGET);
+    assert_int_equal(second.calls, 1); /* what it held paid for one */
+    assert_true(second.spent_micro > first.spent_micro);
+    assert_true(second.spent_micro <= options.budget_micro);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
 static void a_store_that_goes_away_ends_the_job_with_the_best_model_so_far(void **state)
 {
     struct error error = {0};
@@ -524,6 +634,10 @@ int main(void)
         CASE(a_budget_below_one_call_is_refused),
         CASE(a_scheduler_sees_every_epoch_and_chooses_the_next),
         CASE(a_function_that_never_works_ends_the_job),
+        CASE(a_model_that_diverges_does_not_become_the_best),
+        CASE(calls_that_are_throttled_free_what_was_held_for_them),
+        CASE(calls_that_are_never_let_in_end_the_job),
+        CASE(what_a_lead_spent_counts_for_the_one_that_goes_on),
         CASE(a_store_that_goes_away_ends_the_job_with_the_best_model_so_far),
         CASE(a_store_that_comes_back_is_asked_again),
         CASE(a_function_whose_time_ends_leaves_the_rest_to_the_next),

@@ -111,12 +111,6 @@ static size_t index_of(const struct epoch_plan *plan, uint64_t first)
     return SIZE_MAX;
 }
 
-const struct plan_task *epoch_plan_find(const struct epoch_plan *plan, uint64_t first)
-{
-    const size_t index = index_of(plan, first);
-    return index == SIZE_MAX ? NULL : &plan->out[index].task;
-}
-
 bool epoch_plan_may_fold(const struct epoch_plan *plan, uint64_t first)
 {
     const size_t index = index_of(plan, first);

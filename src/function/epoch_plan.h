@@ -49,8 +49,6 @@ DEFINE_AUTO(epoch_plan);
 /* Hands the next span out, to start from model `base`, at most `version`. False: none waits, or the
  * bound does not let another out. */
 bool epoch_plan_take(struct epoch_plan *plan, uint64_t base, struct plan_task *out_task);
-/* The span that starts at `first` and is out; NULL: it is not. */
-const struct plan_task *epoch_plan_find(const struct epoch_plan *plan, uint64_t first);
 /* Whether its update may be added now. */
 bool epoch_plan_may_fold(const struct epoch_plan *plan, uint64_t first);
 /* It was, and covers the first `batches` of the span, 1 to all; the rest waits again. The version

@@ -492,16 +492,6 @@ int64_t host_time_ms(const struct host *host)
     return host->options.time_ms;
 }
 
-uint32_t host_busy_count(const struct host *host)
-{
-    return host->busy_count;
-}
-
-uint32_t host_instance_count(const struct host *host)
-{
-    return host->instance_count;
-}
-
 static int open_folders(struct host *host, const char *store, struct error *error)
 {
     if (!store)

@@ -66,8 +66,6 @@ int64_t host_time_ms(const struct host *host);
 void host_set_share(struct host *host, int64_t share_milli, bool is_idle);
 /* Ends every instance; calls under way fail. */
 void host_end_instances(struct host *host);
-uint32_t host_busy_count(const struct host *host);
-uint32_t host_instance_count(const struct host *host);
 
 /* How a call ended. Texts are valid during the callback. */
 struct host_result {

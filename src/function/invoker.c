@@ -46,6 +46,7 @@ static void on_result(void *context, const struct host_result *result)
         .reason = "",
         .billed_ms = result->billed_ms,
         .memory_peak_bytes = result->memory_peak_bytes,
+        .memory_mb = result->memory_mb,
         .is_cold = result->is_cold,
     };
     told.callback(told.context, &invoked);

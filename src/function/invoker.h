@@ -27,6 +27,7 @@ struct invoke_result {
     const char *reason;        /* of LOST and THROTTLED */
     int64_t billed_ms;         /* -1: not told */
     int64_t memory_peak_bytes; /* -1: not told */
+    int64_t memory_mb;         /* that it had; 0: not told */
     bool is_cold;
 };
 

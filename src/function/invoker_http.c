@@ -8,6 +8,7 @@
 #include "function/invoker.h"
 #include "function/work.h"
 #include "net/http_client.h"
+#include "net/url.h"
 #include "source/remote.h"
 
 #include <inttypes.h>
@@ -92,6 +93,8 @@ static void take_report(const struct http_response *response, struct invoke_resu
         return;
     result->billed_ms = report.billed_ms;
     result->is_cold = report.is_cold;
+    if (report.memory_mb > 0)
+        result->memory_mb = report.memory_mb;
     if (report.memory_peak_mb >= 0)
         result->memory_peak_bytes = report.memory_peak_mb << 20;
 }
@@ -280,6 +283,11 @@ static const struct invoker_ops http_ops = {http_invoke, http_configure, http_fr
 int invoker_open_http(const struct invoker_http_options *options, struct invoker **out_invoker,
                       struct error *error)
 {
+    if (options->token && options->url && !url_is_private(text_of(options->url)))
+        return error_set(error, ERROR_INVALID,
+                         "%.200s: a token goes to https:// alone, or to this machine; anybody on "
+                         "the way could read it",
+                         options->url);
     struct http_invoker *http = memory_zeroed(1, sizeof(*http));
     http->invoker.ops = &http_ops;
     http->time_ms = options->time_ms ? options->time_ms : HOST_TIME_MS_MAX;

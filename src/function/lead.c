@@ -17,6 +17,7 @@ enum { MODELS_MAX = 4096, UPDATES_MAX = 4096, NEWEST_MAX = 256 };
 /* The head of a model. */
 struct model_head {
     uint64_t version, epoch, samples;
+    int64_t spent_micro;
     struct json_array spans; /* of struct batch_span */
 };
 
@@ -33,6 +34,7 @@ static const struct json_field head_fields[] = {
     {"version", JSON_U64, HEAD(version), .is_required = true, .maximum = INT64_MAX},
     {"epoch", JSON_U64, HEAD(epoch), .is_required = true, .maximum = INT64_MAX},
     {"samples", JSON_U64, HEAD(samples), .is_required = true, .maximum = INT64_MAX},
+    {"spent_micro", JSON_I64, HEAD(spent_micro), .maximum = INT64_MAX},
     {"spans", JSON_ARRAY, HEAD(spans), .is_required = true, .size_max = LEAD_SPANS_MAX,
      .schema = &span_schema},
 };
@@ -55,6 +57,8 @@ struct lead {
     float *parameters;
     double rate;
     uint64_t version, published, epoch, samples;
+    int64_t spent_micro;
+    int64_t named_spent_micro; /* when it was: what is put under a name never changes */
     uint64_t named;    /* as the newest; whether it is there is not known until it is published */
     bool is_published; /* as it is */
     bool is_between;   /* the next epoch has begun, and its first model is not published yet */
@@ -79,8 +83,11 @@ static int put_model(struct lead *lead, struct error *error)
     struct buffer head AUTO_BUFFER;
     struct buffer bytes AUTO_BUFFER;
     struct json_writer writer;
-    const struct model_head model = {
-        lead->version, lead->epoch, lead->samples, {lead->covered, lead->covered_count}};
+    const struct model_head model = {lead->version,
+                                     lead->epoch,
+                                     lead->samples,
+                                     lead->named_spent_micro,
+                                     {lead->covered, lead->covered_count}};
     buffer_init(&head, PARCEL_HEAD_MAX);
     buffer_init(&bytes, PARCEL_BYTES_MAX);
     json_writer_init(&writer, &head);
@@ -151,6 +158,8 @@ static int name_next(struct lead *lead, struct error *error)
         if (object_store_delete(lead->options.store, key, error) < 0)
             return -1;
     }
+    if (lead->named != lead->version)
+        lead->named_spent_micro = lead->spent_micro;
     lead->named = lead->version;
     return put_newest(lead, error);
 }
@@ -265,6 +274,7 @@ static int read_model(struct lead *lead, uint64_t version, struct error *error)
     lead->version = lead->published = version;
     lead->epoch = head.epoch;
     lead->samples = head.samples;
+    lead->spent_micro = head.spent_micro;
     lead->models[lead->model_count++] = version;
     lead->is_published = true;
     return 0;
@@ -340,6 +350,16 @@ uint64_t lead_epoch(const struct lead *lead)
 uint64_t lead_samples(const struct lead *lead)
 {
     return lead->samples;
+}
+
+int64_t lead_spent(const struct lead *lead)
+{
+    return lead->spent_micro;
+}
+
+void lead_set_spent(struct lead *lead, int64_t spent_micro)
+{
+    lead->spent_micro = spent_micro;
 }
 
 const struct batch_span *lead_covered(const struct lead *lead, size_t *out_count)

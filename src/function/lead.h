@@ -49,6 +49,9 @@ uint64_t lead_version(const struct lead *lead);   /* updates in it */
 uint64_t lead_published(const struct lead *lead); /* the newest that functions can read */
 uint64_t lead_epoch(const struct lead *lead);
 uint64_t lead_samples(const struct lead *lead); /* behind it, of all epochs */
+/* Microcredits, as of the newest model; said before a model is published. */
+int64_t lead_spent(const struct lead *lead);
+void lead_set_spent(struct lead *lead, int64_t spent_micro);
 /* What the model has of the epoch, for the plan of a lead that goes on. */
 const struct batch_span *lead_covered(const struct lead *lead, size_t *out_count);
 

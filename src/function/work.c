@@ -11,6 +11,7 @@
 #define UPDATE(member)  offsetof(struct work_update, member)
 
 enum { BATCHES_MAX = 1 << 30, STORE_MAX = 1024 };
+#define TIME_US_MAX INT64_C(86400000000) /* a day */
 
 static const struct json_field job_fields[] = {
     {"name", JSON_CHARS, JOB(name), .is_required = true, .size_max = WORK_JOB_SIZE},
@@ -50,9 +51,9 @@ static const struct json_field answer_fields[] = {
     {"loss", JSON_DOUBLE, ANSWER(loss)},
     {"is_repeated", JSON_BOOL, ANSWER(is_repeated)},
     {"end", JSON_CHOICE, ANSWER(end), .is_required = true, .choices = work_end_names},
-    {"fetch_us", JSON_I64, ANSWER(fetch_us), .maximum = INT64_MAX},
-    {"compute_us", JSON_I64, ANSWER(compute_us), .maximum = INT64_MAX},
-    {"update_us", JSON_I64, ANSWER(update_us), .maximum = INT64_MAX},
+    {"fetch_us", JSON_I64, ANSWER(fetch_us), .maximum = TIME_US_MAX},
+    {"compute_us", JSON_I64, ANSWER(compute_us), .maximum = TIME_US_MAX},
+    {"update_us", JSON_I64, ANSWER(update_us), .maximum = TIME_US_MAX},
     {"memory_bytes", JSON_I64, ANSWER(memory_bytes), .maximum = INT64_MAX},
 };
 const struct json_schema work_answer_schema =

@@ -206,3 +206,13 @@ def test_addresses_of_others_need_tls(souk):
     result = souk("function", "host", "--listen", "0.0.0.0:0", code=2)
     assert "--tls-cert" in result.stderr
     assert "--name" in souk("function", "host", "--name", "a b", code=2).stderr
+
+
+def test_a_token_is_not_sent_where_it_could_be_read(souk, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("a" * 43 + "\n")
+    token.chmod(0o600)
+    (tmp_path / "store").mkdir()
+    done = souk("function", "train", write_job(tmp_path, epochs=1), "--url", "http://192.0.2.1:9001", "--store",
+                tmp_path / "store", "--token-file", token, "-o", tmp_path / "model", code=2)
+    assert "a token goes to https:// alone" in done.stderr
