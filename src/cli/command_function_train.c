@@ -34,7 +34,7 @@ struct train_command {
     const char *agent, *save_agent;
     struct option_list earlier;
     bool is_lambda, keeps_updates;
-    uint64_t functions, functions_last, memory_mb, memory_last_mb, staleness, span;
+    uint64_t functions, functions_last, memory_mb, memory_least_mb, memory_last_mb, staleness, span;
     int64_t time_ms, cpu_milli, budget_micro, core_micro, ram_micro, rate_milli, margin_milli;
     int schedule;
 };
@@ -51,11 +51,16 @@ static const struct option train_options[] = {
     {"memory", OPTION_U64, TRAIN(memory_mb), "MB", "256",
      "Memory of a function; it has MB / 1769 of a core.", .minimum = HOST_MEMORY_MB_MIN,
      .maximum = HOST_MEMORY_MB_MAX},
+    {"memory_least", OPTION_U64, TRAIN(memory_least_mb), "MB",
+     .help = "Planner, agent and auto choose the memory, too, from this to --memory; by default "
+             "it is --memory.",
+     .minimum = HOST_MEMORY_MB_MIN, .maximum = HOST_MEMORY_MB_MAX},
     {"schedule", OPTION_CHOICE, TRAIN(schedule), "NAME", "auto",
-     "How both change from epoch to epoch: constant; decay to --functions-last and --memory-last; "
-     "for a job with target.loss and --budget, with --functions at most, planner, which fits what "
-     "it sees and plans the rest, agent, which learned to choose and goes on learning, or auto, "
-     "the best constant of --earlier, else the planner. Without both auto is constant.",
+     "How both change from epoch to epoch: constant; decay, evenly to --functions-last and "
+     "--memory-last; grow, twice as many in every epoch from an eighth of --functions on; for a "
+     "job with target.loss, with --functions at most, planner, which fits what it sees and plans "
+     "the rest, or agent, which learned to choose and goes on learning, and needs --budget. auto "
+     "is planner, and constant for a job without target.loss.",
      .choices = function_schedule_names},
     {"functions_last", OPTION_U64, TRAIN(functions_last), "COUNT", "1",
      "Functions of the last epoch, with --schedule decay.", .minimum = 1,
@@ -71,8 +76,8 @@ static const struct option train_options[] = {
     {"earlier", OPTION_LIST, TRAIN(earlier), "FILE",
      .help =
          "What an earlier run of this job printed with --json: its epochs are learned from, and "
-         "of those of one number of functions the soonest at the target is what auto takes "
-         "and agent is held to."},
+         "of those of one number of functions the soonest at the target is what planner, agent "
+         "and auto are held to."},
     {"margin", OPTION_SHARE, TRAIN(margin_milli), "SHARE", "5%",
      "How much later than by that constant a loss may be reached before it is taken; a share of "
      "its run."},
@@ -412,6 +417,7 @@ static int open_schedule(struct training *training, struct error *error)
         .kind = (enum function_schedule_kind)wanted->schedule,
         .first = {(uint32_t)wanted->functions, (uint32_t)wanted->memory_mb},
         .last = {(uint32_t)wanted->functions_last, (uint32_t)memory_last_mb},
+        .memory_least_mb = (uint32_t)wanted->memory_least_mb,
         .job = training->job.name,
         .epochs = training->spec.train.epochs,
         .seed = training->spec.train.seed,

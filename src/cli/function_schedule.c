@@ -11,31 +11,38 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-const char *const function_schedule_names[] = {"auto",    "constant", "decay",
+const char *const function_schedule_names[] = {"auto",    "constant", "decay", "grow",
                                                "planner", "agent",    NULL};
 
-enum { MEMORY_STEP_MB = 64 };
+enum { MEMORY_STEP_MB = 64, GROWTH = 8 /* times, from the first epoch to the last */ };
 
 struct function_schedule {
     struct function_schedule_options options;
     struct epoch_task task;
     struct earlier earlier;
     struct agent *agent; /* or NULL */
-    struct chooser_decay decay;
-    struct chooser_scheduler chooser; /* its scheduler NULL: the choice is the decay's */
+    struct chooser_scheduler chooser;
     const char *plan;
 };
+
+/* From the most memory down in whole steps. */
+static uint32_t least_memory(const struct function_schedule_options *options)
+{
+    const uint32_t most = options->first.memory_mb, least = options->memory_least_mb;
+    return least > 0 && least < most ? most - (most - least) / MEMORY_STEP_MB * MEMORY_STEP_MB
+                                     : most;
+}
 
 static struct epoch_task task_of(const struct function_schedule_options *options)
 {
     return (struct epoch_task){
-        .space = {options->first.function_count, options->first.memory_mb, MEMORY_STEP_MB,
+        .space = {options->first.function_count, least_memory(options), MEMORY_STEP_MB,
                   options->first.memory_mb},
         .loss_form = EPOCH_LOSS_WORK,
         .loss_start = options->loss_start,
         .loss_target = options->loss_target,
         .price = options->price,
-        .budget_micro = options->budget_micro,
+        .budget_micro = options->budget_micro > 0 ? options->budget_micro : INT64_MAX,
         .epoch_max =
             options->epochs < EPOCH_COUNT_MAX ? (uint32_t)options->epochs : EPOCH_COUNT_MAX,
     };
@@ -88,15 +95,23 @@ static void plan_learned(struct function_schedule *schedule, struct scheduler *i
     const struct function_schedule_options *options = &schedule->options;
     const struct scheduler_guard guard =
         earlier_guard(&schedule->earlier, &schedule->task, options->margin);
-    const bool is_guarded = options->kind == FUNCTION_SCHEDULE_AGENT;
-    schedule->chooser.scheduler = is_guarded ? scheduler_new_guarded_take(inner, &guard) : inner;
-    schedule->plan =
-        arena_format(options->cli->arena,
-                     "%s of at most %u functions of %u MB to a loss of %g within %s, from %" PRIu64
-                     " epochs of earlier runs%s",
-                     words, options->first.function_count, options->first.memory_mb,
-                     options->loss_target, output_amount(options->cli, options->budget_micro),
-                     schedule->earlier.history.seen_count, is_guarded ? guard_words(schedule) : "");
+    schedule->chooser.scheduler = scheduler_new_guarded_take(inner, &guard);
+    struct arena *arena = options->cli->arena;
+    const struct epoch_space *space = &schedule->task.space;
+    const char *memory =
+        space->memory_min_mb < space->memory_max_mb
+            ? arena_format(arena, "%u to %u", space->memory_min_mb, space->memory_max_mb)
+            : arena_format(arena, "%u", space->memory_max_mb);
+    const char *within =
+        options->budget_micro > 0
+            ? arena_format(arena, " within %s", output_amount(options->cli, options->budget_micro))
+            : "";
+    const uint64_t seen = schedule->earlier.history.seen_count;
+    const char *known =
+        seen > 0 ? arena_format(arena, ", from %" PRIu64 " epochs of earlier runs", seen) : "";
+    schedule->plan = arena_format(arena, "%s at most %u functions of %s MB to a loss of %g%s%s%s",
+                                  words, space->function_max, memory, options->loss_target, within,
+                                  known, guard_words(schedule));
 }
 
 static int plan_agent(struct function_schedule *schedule, struct error *error)
@@ -125,77 +140,91 @@ static void plan_planner(struct function_schedule *schedule)
                  "fits the epochs it sees and plans");
 }
 
-static void plan_auto(struct function_schedule *schedule)
+static void plan_constant(struct function_schedule *schedule)
 {
-    const struct function_schedule_options *options = &schedule->options;
-    const struct earlier *earlier = &schedule->earlier;
-    if (earlier->constant_epochs == 0) {
-        plan_planner(schedule);
-        return;
-    }
-    const struct epoch_state *end = &earlier->constant_run[earlier->constant_epochs - 1];
-    const struct scheduler_guard guard = earlier_guard(earlier, &schedule->task, options->margin);
-    schedule->chooser.scheduler = scheduler_new_auto(&guard);
-    schedule->plan = arena_format(
-        options->cli->arena,
-        "%u function%s of %u MB in every epoch, which of %u earlier run%s took the least to a loss "
-        "of %g within %s: %.1f s",
-        end->last.choice.function_count, end->last.choice.function_count == 1 ? "" : "s",
-        end->last.choice.memory_mb, earlier->run_count, earlier->run_count == 1 ? "" : "s",
-        options->loss_target, output_amount(options->cli, options->budget_micro), end->elapsed_s);
+    const struct function_choice first = schedule->options.first;
+    schedule->chooser.scheduler =
+        scheduler_new_constant((struct epoch_choice){first.function_count, first.memory_mb});
+    schedule->plan =
+        arena_format(schedule->options.cli->arena, "%u function%s of %u MB in every epoch",
+                     first.function_count, first.function_count == 1 ? "" : "s", first.memory_mb);
 }
 
-static void plan_fixed(struct function_schedule *schedule, bool is_decay)
+static void plan_decay(struct function_schedule *schedule)
 {
     const struct function_schedule_options *options = &schedule->options;
-    schedule->decay =
-        (struct chooser_decay){options->first, is_decay ? options->last : options->first};
-    schedule->plan =
-        is_decay
-            ? arena_format(options->cli->arena,
-                           "%u functions of %u MB in the first epoch, %u of %u MB in the last",
-                           options->first.function_count, options->first.memory_mb,
-                           options->last.function_count, options->last.memory_mb)
-            : arena_format(options->cli->arena, "%u function%s of %u MB in every epoch",
-                           options->first.function_count,
-                           options->first.function_count == 1 ? "" : "s", options->first.memory_mb);
+    schedule->chooser.scheduler = scheduler_new_decay(&(struct scheduler_decay){
+        .function_first = options->first.function_count,
+        .function_last = options->last.function_count,
+        .epoch_count = schedule->task.epoch_max - 1,
+        .memory_mb = options->first.memory_mb,
+        .memory_last_mb = options->last.memory_mb,
+    });
+    schedule->plan = arena_format(
+        options->cli->arena, "%u functions of %u MB in the first epoch, %u of %u MB in the last",
+        options->first.function_count, options->first.memory_mb, options->last.function_count,
+        options->last.memory_mb);
+}
+
+static void plan_grow(struct function_schedule *schedule)
+{
+    const struct function_schedule_options *options = &schedule->options;
+    const uint32_t most = options->first.function_count;
+    const uint32_t least = most > GROWTH ? most / GROWTH : 1;
+    schedule->chooser.scheduler =
+        scheduler_new_grow((struct epoch_choice){least, options->first.memory_mb},
+                           (struct epoch_choice){most, options->first.memory_mb});
+    schedule->plan = arena_format(
+        options->cli->arena,
+        "%u function%s of %u MB in the first epoch, twice as many in every next, %u at "
+        "most",
+        least, least == 1 ? "" : "s", options->first.memory_mb, most);
+}
+
+static int check_aim(const struct function_schedule_options *options, struct error *error)
+{
+    const char *name = function_schedule_names[options->kind];
+    if (!(options->loss_target > 0))
+        return error_set(error, ERROR_INVALID, "--schedule %s: the job needs train.target.loss",
+                         name);
+    if (options->kind == FUNCTION_SCHEDULE_AGENT && options->budget_micro <= 0)
+        return error_set(error, ERROR_INVALID, "--schedule %s: needs --budget", name);
+    if (!(options->loss_start > options->loss_target))
+        return error_set(error, ERROR_INVALID,
+                         "--schedule %s: the loss is %g where it begins, and the target is %g",
+                         name, options->loss_start, options->loss_target);
+    return 0;
 }
 
 static int plan(struct function_schedule *schedule, struct error *error)
 {
     const struct function_schedule_options *options = &schedule->options;
-    const bool has_aim = options->budget_micro > 0 && options->loss_target > 0;
     switch (options->kind) {
     case FUNCTION_SCHEDULE_CONSTANT:
+        plan_constant(schedule);
+        return 0;
     case FUNCTION_SCHEDULE_DECAY:
-        plan_fixed(schedule, options->kind == FUNCTION_SCHEDULE_DECAY);
+        plan_decay(schedule);
+        return 0;
+    case FUNCTION_SCHEDULE_GROW:
+        plan_grow(schedule);
         return 0;
     case FUNCTION_SCHEDULE_AUTO:
-        if (has_aim && options->loss_start > options->loss_target)
+        if (options->loss_target > 0 && options->loss_start > options->loss_target)
             break;
-        plan_fixed(schedule, /* is_decay= */ false);
+        plan_constant(schedule);
         return 0;
     case FUNCTION_SCHEDULE_PLANNER:
     case FUNCTION_SCHEDULE_AGENT:
-        if (!has_aim)
-            return error_set(error, ERROR_INVALID,
-                             "--schedule %s: the job needs train.target.loss, and --budget",
-                             function_schedule_names[options->kind]);
-        if (!(options->loss_start > options->loss_target))
-            return error_set(error, ERROR_INVALID,
-                             "--schedule %s: the loss is %g where it begins, and the target is %g",
-                             function_schedule_names[options->kind], options->loss_start,
-                             options->loss_target);
+        if (check_aim(options, error) < 0)
+            return -1;
         break;
     }
     if (read_earlier(schedule, error) < 0)
         return -1;
     if (options->kind == FUNCTION_SCHEDULE_AGENT)
         return plan_agent(schedule, error);
-    if (options->kind == FUNCTION_SCHEDULE_AUTO)
-        plan_auto(schedule);
-    else
-        plan_planner(schedule);
+    plan_planner(schedule);
     return 0;
 }
 
@@ -228,9 +257,7 @@ const char *function_schedule_plan(const struct function_schedule *schedule)
 
 struct function_choice function_schedule_choose(void *context, const struct function_state *state)
 {
-    struct function_schedule *schedule = context;
-    return schedule->chooser.scheduler ? chooser_scheduler(&schedule->chooser, state)
-                                       : chooser_decay(&schedule->decay, state);
+    return chooser_scheduler(&((struct function_schedule *)context)->chooser, state);
 }
 
 int function_schedule_save_agent(const struct function_schedule *schedule, const char *path,

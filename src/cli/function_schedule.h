@@ -9,9 +9,10 @@
 #include "function/chooser.h"
 
 enum function_schedule_kind {
-    FUNCTION_SCHEDULE_AUTO, /* the planner, guarded, where it has a budget and a target */
+    FUNCTION_SCHEDULE_AUTO, /* the planner where the job has a target, else constant */
     FUNCTION_SCHEDULE_CONSTANT,
     FUNCTION_SCHEDULE_DECAY,
+    FUNCTION_SCHEDULE_GROW,
     FUNCTION_SCHEDULE_PLANNER,
     FUNCTION_SCHEDULE_AGENT,
 };
@@ -21,6 +22,7 @@ struct function_schedule_options {
     struct cli *cli;
     enum function_schedule_kind kind;
     struct function_choice first, last; /* the first is the most, but for a decay */
+    uint32_t memory_least_mb;           /* that may be chosen; 0: the first's */
     const char *job;                    /* the run's name */
     uint64_t epochs;
     uint64_t seed;

@@ -1,6 +1,4 @@
-/* covers chooser.c */
 #include "function/bill.h"
-#include "function/chooser.h"
 #include "testing/testing.h"
 
 TEST(a_core_and_its_memory_for_an_hour_cost_their_prices)
@@ -38,29 +36,12 @@ TEST(a_least_price_of_a_gib_is_that_of_its_parts)
     assert_int_equal(bill_least(&usual, 0).core_micro_per_hour, 0);
 }
 
-TEST(a_decay_goes_evenly_from_first_to_last)
-{
-    struct chooser_decay decay = {{16, 128}, {4, 512}};
-    const uint32_t counts[] = {16, 12, 8, 4};
-    for (uint64_t epoch = 0; epoch < 4; epoch++) {
-        const struct function_state now = {.epoch = epoch, .epoch_max = 4};
-        assert_int_equal(chooser_decay(&decay, &now).function_count, counts[epoch]);
-    }
-    const struct function_state last = {.epoch = 3, .epoch_max = 4};
-    assert_int_equal(chooser_decay(&decay, &last).memory_mb, 512);
-    const struct function_state only = {.epoch = 0, .epoch_max = 1};
-    assert_int_equal(chooser_decay(&decay, &only).function_count, 16);
-    struct function_choice constant = {7, 256};
-    assert_int_equal(chooser_constant(&constant, &last).function_count, 7);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_core_and_its_memory_for_an_hour_cost_their_prices),
         cmocka_unit_test(what_is_begun_is_rounded_up_and_nothing_is_free),
         cmocka_unit_test(a_least_price_of_a_gib_is_that_of_its_parts),
-        cmocka_unit_test(a_decay_goes_evenly_from_first_to_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,12 +33,3 @@ struct function_state {
 };
 
 typedef struct function_choice function_chooser(void *context, const struct function_state *state);
-
-/* The same for every epoch: the context is a struct function_choice. */
-function_chooser chooser_constant;
-
-/* From `first` down to `last`, evenly over the epochs; memory likewise. */
-struct chooser_decay {
-    struct function_choice first, last;
-};
-function_chooser chooser_decay;

@@ -248,6 +248,12 @@ static void open_job(struct trial_job *job, struct job_scene *scene, struct loop
     open_job_in(job, scene, scene->store, loop, trouble_in_ten);
 }
 
+static struct function_choice choose_same(void *context, const struct function_state *state)
+{
+    (void)state;
+    return *(const struct function_choice *)context;
+}
+
 static struct driver_options job_options(struct trial_job *job, void *choice)
 {
     return (struct driver_options){.loop = job->direct.loop,
@@ -260,7 +266,7 @@ static struct driver_options job_options(struct trial_job *job, void *choice)
                                    .rate = 1,
                                    .time_ms = TIME_MS,
                                    .price = job->direct.price,
-                                   .choose = chooser_constant,
+                                   .choose = choose_same,
                                    .choose_context = choice,
                                    .measure = measure,
                                    .on_epoch = on_epoch,
@@ -275,11 +281,18 @@ static void a_job_goes_through_its_epochs_with_a_barrier_between(void **state)
     struct trial_job job;
     struct driver_outcome outcome;
     AUTO(loop) struct loop *loop = NULL;
-    struct chooser_decay decay = {{3, 256}, {1, 128}};
+    AUTO(scheduler)
+    struct scheduler *decay =
+        scheduler_new_decay(&(struct scheduler_decay){.function_first = 3,
+                                                      .function_last = 1,
+                                                      .epoch_count = EPOCHS - 1,
+                                                      .memory_mb = 256,
+                                                      .memory_last_mb = 128});
+    struct chooser_scheduler chooser = {.scheduler = decay};
     ASSERT_OK(loop_open(&clock_system, &loop, &error));
     open_job(&job, *state, loop, 0);
-    struct driver_options options = job_options(&job, &decay);
-    options.choose = chooser_decay;
+    struct driver_options options = job_options(&job, &chooser);
+    options.choose = chooser_scheduler;
     struct driver *driver = driver_new(&options);
     ASSERT_OK(driver_run(driver, &outcome, &error));
     assert_int_equal(outcome.end, DRIVER_EPOCHS);

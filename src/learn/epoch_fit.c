@@ -20,15 +20,17 @@ static const double nothing = 1e-18; /* noise of what is exact, squared */
 
 /* The first epochs: numbers and memories that differ, near what any job may want, and where there
  * are few functions shares of those. */
-static const struct {
+struct probe {
     double function_count, function_share, memory_share;
-} probes[] = {{300, 0.25, 0.55}, {450, 0.5, 0.6}, {200, 0.125, 0.68}};
-
-enum { PROBE_COUNT = sizeof(probes) / sizeof(*probes) };
+};
+static const struct probe floor_probes[] = {{300, 0.25, 0.55}, {450, 0.5, 0.6}, {200, 0.125, 0.68}};
+/* Real jobs have few epochs: those of the first are few functions', which go far, and the second
+ * tells what memory is worth where there is a choice. */
+static const struct probe work_probes[] = {{1000, 0.125, 1}, {1000, 0.25, 0.5}};
 
 void epoch_fit_init(struct epoch_fit *fit, const struct epoch_task *task)
 {
-    *fit = (struct epoch_fit){.task = *task};
+    *fit = (struct epoch_fit){.task = *task, .work.loss_scale = task->loss_target};
 }
 
 static void line_add(struct line_sums *sums, double weight, double x, double y)
@@ -101,6 +103,9 @@ void epoch_fit_add(struct epoch_fit *fit, const struct epoch_seen *seen)
     fit->seen_count++;
     fit->start += start_s;
     fit->start_squares += start_s * start_s;
+    line_add(&fit->fetch_line, 1, 1 / n, seen->fetch_s);
+    line_add(&fit->update_line, 1, n, seen->update_s);
+    line_add(&fit->start_line, 1, n, fmax(start_s, 0));
     if (seen->cost_micro > 0) {
         fit->cost_seen += (double)seen->cost_micro;
         fit->cost_formed += (double)epoch_cost_micro(&fit->task, seen->choice, seen->total_s);
@@ -125,12 +130,19 @@ void epoch_fit_add(struct epoch_fit *fit, const struct epoch_seen *seen)
 
 bool epoch_fit_probe(const struct epoch_fit *fit, struct epoch_choice *out_choice)
 {
-    if (fit->seen_count >= PROBE_COUNT)
-        return false;
     const struct epoch_space *space = &fit->task.space;
-    const double share = probes[fit->seen_count].function_share * space->function_max;
-    *out_choice = epoch_round(space, fmin(probes[fit->seen_count].function_count, share),
-                              probes[fit->seen_count].memory_share * space->memory_max_mb);
+    const bool is_work = fit->task.loss_form == EPOCH_LOSS_WORK;
+    const bool has_memories = space->memory_min_mb < space->memory_max_mb;
+    const uint64_t probe_count = !is_work       ? sizeof(floor_probes) / sizeof(*floor_probes)
+                                 : has_memories ? 2
+                                                : 1;
+    if (fit->seen_count >= probe_count)
+        return false;
+    const struct probe *probe =
+        is_work ? &work_probes[fit->seen_count] : &floor_probes[fit->seen_count];
+    *out_choice =
+        epoch_round(space, fmin(probe->function_count, probe->function_share * space->function_max),
+                    probe->memory_share * space->memory_max_mb);
     return true;
 }
 
@@ -265,6 +277,20 @@ static double set_loss(const struct epoch_fit *fit, struct epoch_model *model)
     return sqrt(noise_squared);
 }
 
+/* Functions of real jobs fetch and put whole models, however many there are. */
+static void set_each(const struct epoch_fit *fit, struct epoch_model *model)
+{
+    const struct line fetch = line_fit(&fit->fetch_line), update = line_fit(&fit->update_line);
+    const struct line start = line_fit(&fit->start_line);
+    model->fetch_each_s = fetch.at_zero;
+    model->fetch_s = fetch.slope;
+    model->update_each_s = update.at_zero;
+    model->update_rise_s = update.slope;
+    model->update_s = model->contention_s = 0;
+    model->start_s = start.at_zero;
+    model->start_rise_s = start.slope;
+}
+
 double epoch_fit_price(const struct epoch_fit *fit)
 {
     const double share = fit->cost_formed > 0 ? fit->cost_seen / fit->cost_formed : 1;
@@ -289,9 +315,10 @@ struct epoch_fitted epoch_fit_solve(const struct epoch_fit *fit)
     };
     set_core(fit, &model);
     if (fit->task.loss_form == EPOCH_LOSS_WORK) {
+        set_each(fit, &model);
         model.loss_form = EPOCH_LOSS_WORK;
         model.work = work_fit_solve(&fit->work);
-        return (struct epoch_fitted){model, time_noise(fit), model.work.noise};
+        return (struct epoch_fitted){model, time_noise(fit), model.work.deviation};
     }
     const double loss_noise = set_loss(fit, &model);
     return (struct epoch_fitted){model, time_noise(fit), loss_noise};

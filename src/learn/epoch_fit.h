@@ -26,6 +26,8 @@ struct epoch_fit {
     double cost_seen, cost_formed;                  /* as billed, and for the whole of the time */
     double fetch_weight, fetch;                     /* n x fetch, weighted by the epochs */
     struct line_sums update;                        /* n x update against sqrt(n) */
+    struct line_sums fetch_line;                    /* of real jobs: fetch against 1/n, */
+    struct line_sums update_line, start_line;       /* update and start against n */
     struct line_sums memory;                        /* need against 1/n */
     double paging_xx, paging_xy;                    /* h - 1 against need/m - 1 */
     double compute_weight[EPOCH_MEMORY_LEVELS_MAX]; /* n x compute at each memory */

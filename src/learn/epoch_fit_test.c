@@ -8,6 +8,8 @@
 
 #define assert_near(value, expected, within) assert_true(fabs((value) - (expected)) <= (within))
 
+static const struct epoch_state begun = {.loss = 1};
+
 static void add_epochs(struct epoch_fit *fit, uint32_t count, double time_noise, double loss_noise)
 {
     struct random random;
@@ -17,7 +19,8 @@ static void add_epochs(struct epoch_fit *fit, uint32_t count, double time_noise,
         const struct epoch_choice choice =
             epoch_round(&toy_task.space, exp(4.5 + 2 * random_unit(&random)),
                         1500 + 1500 * random_unit(&random));
-        struct epoch_seen seen = epoch_model_predict(&toy_model, choice, loss);
+        struct epoch_seen seen =
+            epoch_model_predict(&toy_model, choice, &(struct epoch_state){.loss = loss});
         const double factor = exp(time_noise * random_normal(&random));
         seen.fetch_s *= factor, seen.compute_s *= factor, seen.update_s *= factor;
         seen.total_s *= factor;
@@ -64,7 +67,7 @@ TEST(the_first_epochs_differ_where_functions_are_few)
     for (int i = 0; i < 3; i++) {
         assert_true(epoch_fit_probe(&fit, &choice));
         assert_int_equal(choice.function_count, expected[i]);
-        const struct epoch_seen seen = epoch_model_predict(&toy_model, choice, 1);
+        const struct epoch_seen seen = epoch_model_predict(&toy_model, choice, &begun);
         epoch_fit_add(&fit, &seen);
     }
     assert_false(epoch_fit_probe(&fit, &choice));
@@ -75,7 +78,8 @@ TEST(the_price_is_what_epochs_were_billed)
     struct epoch_fit fit;
     epoch_fit_init(&fit, &toy_task);
     assert_near(epoch_fit_price(&fit), toy_task.price, 0);
-    struct epoch_seen seen = epoch_model_predict(&toy_model, (struct epoch_choice){100, 1536}, 1);
+    struct epoch_seen seen =
+        epoch_model_predict(&toy_model, (struct epoch_choice){100, 1536}, &begun);
     epoch_fit_add(&fit, &seen); /* of one that costs nothing nothing is learned */
     assert_near(epoch_fit_price(&fit), toy_task.price, 0);
     seen.cost_micro = epoch_cost_micro(&toy_task, seen.choice, seen.total_s) / 4;
@@ -106,7 +110,7 @@ TEST(epochs_short_of_memory_tell_of_paging_only)
     const struct epoch_fitted unpaged = epoch_fit_solve(&fit);
     const double before = at(&unpaged.model, 400, 2048);
     const struct epoch_seen paged =
-        epoch_model_predict(&toy_model, (struct epoch_choice){100, 1024}, 0.5);
+        epoch_model_predict(&toy_model, (struct epoch_choice){100, 1024}, &begun);
     assert_true(paged.memory_use >= 1);
     epoch_fit_add(&fit, &paged);
     const struct epoch_fitted fitted = epoch_fit_solve(&fit);

@@ -18,18 +18,8 @@ double epoch_model_floor(const struct epoch_model *model, double function_count)
     return model->loss_floor * pow(function_count, model->loss_power);
 }
 
-/* Of an epoch, in loss^(-1/bend). */
-static double work_of(const struct work_fitted *work, double function_count)
-{
-    return work->gain * pow(function_count, -work->spread);
-}
-
 double epoch_model_next_loss(const struct epoch_model *model, double function_count, double loss)
 {
-    if (model->loss_form == EPOCH_LOSS_WORK) {
-        const struct work_fitted *work = &model->work;
-        return pow(pow(loss, -1 / work->bend) + work_of(work, function_count), -work->bend);
-    }
     const double floor = epoch_model_floor(model, function_count);
     return floor + (loss - floor) * exp(-model->loss_rate);
 }
@@ -39,14 +29,18 @@ double epoch_model_epochs(const struct epoch_model *model, double function_count
 {
     if (loss <= loss_target)
         return 0;
-    if (model->loss_form == EPOCH_LOSS_WORK) {
-        const struct work_fitted *work = &model->work;
-        const double way = pow(loss_target, -1 / work->bend) - pow(loss, -1 / work->bend);
-        return way / work_of(work, function_count);
-    }
     const double floor = epoch_model_floor(model, function_count);
     return floor < loss_target ? log((loss - floor) / (loss_target - floor)) / model->loss_rate
                                : HUGE_VAL;
+}
+
+/* What is in a loss of noise, the next epoch's takes the place of. */
+static double next_loss_by_work(const struct work_fitted *work, double function_count,
+                                const struct epoch_state *state)
+{
+    const double signal = work_signal_in(work, state->loss, state->last.choice.function_count);
+    const double reached = work_of_signal(work, signal) + work_of_epoch(work, function_count);
+    return work_signal(work, reached) + work_noise(work, function_count);
 }
 
 /* The times and uses of `seen`; its choice is there. */
@@ -56,10 +50,12 @@ static void set_times(const struct epoch_model *model, struct epoch_seen *seen)
     const double m = seen->choice.memory_mb;
     const double use = epoch_model_need_mb(model, n) / m;
     const double paging = 1 + model->paging * fmax(0, use - 1);
-    seen->fetch_s = model->fetch_s * paging / n;
+    seen->fetch_s = model->fetch_s * paging / n + model->fetch_each_s;
     seen->compute_s = model->compute_s * paging / (n * epoch_model_speed(model, m));
-    seen->update_s = (model->update_s + model->contention_s * sqrt(n)) / n;
-    seen->total_s = model->start_s + seen->fetch_s + seen->compute_s + seen->update_s;
+    seen->update_s = (model->update_s + model->contention_s * sqrt(n)) / n + model->update_each_s +
+                     model->update_rise_s * n;
+    seen->total_s =
+        model->start_s + model->start_rise_s * n + seen->fetch_s + seen->compute_s + seen->update_s;
     seen->memory_use = fmin(use, 1);
     seen->cpu_use = seen->compute_s / seen->total_s;
 }
@@ -72,12 +68,15 @@ double epoch_model_total_s(const struct epoch_model *model, struct epoch_choice 
 }
 
 struct epoch_seen epoch_model_predict(const struct epoch_model *model, struct epoch_choice choice,
-                                      double loss)
+                                      const struct epoch_state *state)
 {
+    const double n = choice.function_count;
     struct epoch_seen seen = {
         .choice = choice,
-        .loss_before = loss,
-        .loss_after = epoch_model_next_loss(model, choice.function_count, loss),
+        .loss_before = state->loss,
+        .loss_after = model->loss_form == EPOCH_LOSS_WORK
+                          ? next_loss_by_work(&model->work, n, state)
+                          : epoch_model_next_loss(model, n, state->loss),
     };
     set_times(model, &seen);
     return seen;

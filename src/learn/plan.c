@@ -1,7 +1,6 @@
-#include "learn/plan.h"
-
 #include "base/assert.h"
 #include "base/memory.h"
+#include "learn/plan_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,27 +8,6 @@
 /* Seconds for a credit: beyond these a plan is the quickest or the cheapest there is. */
 static const double lambda_min = 1e-3, lambda_max = 1e7;
 static const double lambda_exact = 1e-3; /* relative */
-
-struct candidate {
-    uint32_t function_count;
-    double floor;
-    double time_s, cost; /* at the memory that is best for lambda */
-    double value;        /* time + lambda cost */
-    uint32_t level;      /* of that memory */
-};
-
-struct plan {
-    struct epoch_task task;
-    struct plan_options options;
-    struct epoch_model model;
-    struct plan_risk risk;
-    uint32_t candidate_count, level_count;
-    uint32_t *counts; /* being sorted */
-    struct candidate *candidates;
-    double *time_s; /* [candidate, level] */
-    double *cost;
-    double lambda; /* of the last plan */
-};
 
 static uint32_t spread_at(const struct plan *plan, uint32_t index)
 {
@@ -241,12 +219,6 @@ struct plan_outlook plan_make(struct plan *plan, double loss, double left)
     return with_bound(least, left);
 }
 
-double plan_constant_epochs(const struct epoch_task *task, const struct epoch_model *model,
-                            double function_count, double loss)
-{
-    return epoch_model_epochs(model, function_count, loss, task->loss_target);
-}
-
 /* Whether the first ends better: within what is left, then sooner; or else for less. */
 static bool ends_better(const struct plan_outlook *one, const struct plan_outlook *other)
 {
@@ -261,7 +233,7 @@ struct plan_outlook plan_constant(const struct plan *plan, double loss, double l
     for (uint32_t i = 0; i < plan->candidate_count; i++) {
         const uint32_t n = plan->candidates[i].function_count;
         const double epochs =
-            ceil(plan_constant_epochs(&plan->task, &plan->model, n, loss) + doubt);
+            ceil(epoch_model_epochs(&plan->model, n, loss, plan->task.loss_target) + doubt);
         if (!(epochs <= plan->task.epoch_max))
             break; /* with more functions it takes longer yet */
         for (uint32_t level = 0; level < plan->level_count; level++) {

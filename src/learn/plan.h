@@ -55,10 +55,6 @@ void plan_set_risk(struct plan *plan, struct plan_risk risk);
 /* After plan_set_model. Begins its search for lambda where the last one ended. */
 struct plan_outlook plan_make(struct plan *plan, double loss, double left);
 
-/* Epochs from a loss to the target at one number of functions; infinite when its floor is above. */
-double plan_constant_epochs(const struct epoch_task *task, const struct epoch_model *model,
-                            double function_count, double loss);
-
 /*
  * After plan_set_model: the choice that, kept to the end in whole epochs, takes the least time
  * within what is left; the cheapest where none is within. From the first loss this is the best
@@ -66,3 +62,20 @@ double plan_constant_epochs(const struct epoch_task *task, const struct epoch_mo
  * end may be farther away than the model has it.
  */
 struct plan_outlook plan_constant(const struct plan *plan, double loss, double left, double doubt);
+
+/* Where a job stands whose loss goes with the work (work_fit.h). */
+struct plan_stand {
+    double work;          /* 1 + gain work */
+    double left;          /* credits */
+    uint32_t epochs_left; /* of the job, at most */
+    double doubt;         /* as above */
+};
+
+/*
+ * After plan_set_model, of that form: some epochs of one number of functions, then to the target by
+ * as many or more of the same memory, in whole epochs: few go far, and many take the noise away.
+ * Two numbers are enough, since only the last epoch's noise is left at the end, and of several
+ * before it one kind is the best. Of those within what is left the cheapest that takes little more
+ * time than the soonest; where none is within, the cheapest. No functions: none leads there.
+ */
+struct plan_outlook plan_phases(const struct plan *plan, const struct plan_stand *stand);

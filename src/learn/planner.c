@@ -17,7 +17,7 @@ static const double exact_noise = 1e-3;
  * share for what the fit does not know. */
 static const double epoch_deviations = 6, kept_share = 0.004, end_doubt = 0.02;
 static const double work_kept_share = 0.05;
-static const double work_reach = 2; /* times what was seen: farther away the fit tells nothing */
+static const double work_reach = 4; /* times what was seen: farther away the fit tells nothing */
 static const double luck_deviations = 2.5; /* kept in reserve */
 static const double kept_epochs = 0.5;     /* of the budget, for the last epoch to be whole */
 
@@ -66,13 +66,19 @@ static struct epoch_choice fewer(const struct planner *planner, const struct epo
                        state->last.choice.memory_mb);
 }
 
-/* One number of functions is the best to the end: whichever is so by what was seen until now. */
 static struct plan_outlook look_at_work(const struct planner *planner,
+                                        const struct work_fitted *fitted,
                                         const struct epoch_state *state)
 {
-    const double left = 1e-6 * (double)state->left_micro;
-    struct plan_outlook outlook =
-        plan_constant(planner->plan, state->loss, (1 - work_kept_share) * left, end_doubt);
+    const struct epoch_task *task = &planner->fit.task;
+    const struct plan_stand stand = {
+        .work = state->epoch > 0 ? work_fit_reached(&planner->fit.work, fitted)
+                                 : work_of_signal(fitted, task->loss_start),
+        .left = (1 - work_kept_share) * 1e-6 * (double)state->left_micro,
+        .epochs_left = task->epoch_max > state->epoch ? task->epoch_max - state->epoch : 1,
+        .doubt = end_doubt,
+    };
+    struct plan_outlook outlook = plan_phases(planner->plan, &stand);
     if (outlook.choice.function_count == 0)
         outlook.choice = fewer(planner, state);
     const double n = outlook.choice.function_count;
@@ -97,7 +103,7 @@ struct plan_outlook planner_look(struct planner *planner, const struct epoch_sta
     plan_set_price(planner->plan, epoch_fit_price(&planner->fit));
     plan_set_model(planner->plan, model);
     if (model->loss_form == EPOCH_LOSS_WORK)
-        return look_at_work(planner, state);
+        return look_at_work(planner, &model->work, state);
     plan_set_risk(planner->plan, (struct plan_risk){.time_noise = fitted.time_noise,
                                                     .loss_noise = fitted.loss_noise,
                                                     .deviations = luck_deviations});

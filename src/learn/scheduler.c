@@ -58,14 +58,24 @@ struct decay {
     struct scheduler_decay options;
 };
 
+/* Rounded to the nearest. */
+static uint32_t between(uint32_t first, uint32_t last, double share)
+{
+    return (uint32_t)lround((double)first + share * ((double)last - (double)first));
+}
+
 static struct epoch_choice decay_choose(struct scheduler *scheduler,
                                         const struct epoch_state *state)
 {
     const struct scheduler_decay *options = &((struct decay *)scheduler)->options;
-    const double share = fmin((double)state->epoch / options->epoch_count, 1);
-    const double first = options->function_first, last = options->function_last;
-    return (struct epoch_choice){(uint32_t)lround(first + share * (last - first)),
-                                 options->memory_mb};
+    const double share =
+        options->epoch_count > 0 ? fmin((double)state->epoch / options->epoch_count, 1) : 0;
+    const uint32_t memory_last_mb =
+        options->memory_last_mb ? options->memory_last_mb : options->memory_mb;
+    return (struct epoch_choice){
+        between(options->function_first, options->function_last, share),
+        between(options->memory_mb, memory_last_mb, share),
+    };
 }
 
 static const struct scheduler_ops decay_ops = {
@@ -77,4 +87,31 @@ struct scheduler *scheduler_new_decay(const struct scheduler_decay *options)
     decay->scheduler.ops = &decay_ops;
     decay->options = *options;
     return &decay->scheduler;
+}
+
+struct grow {
+    struct scheduler scheduler;
+    struct epoch_choice first, last;
+};
+
+static struct epoch_choice grow_choose(struct scheduler *scheduler, const struct epoch_state *state)
+{
+    const struct grow *grow = (const struct grow *)scheduler;
+    const double factor = ldexp(1, state->epoch < 30 ? (int)state->epoch : 30);
+    const double count = grow->first.function_count * factor;
+    if (count >= grow->last.function_count)
+        return grow->last;
+    return (struct epoch_choice){(uint32_t)count, grow->first.memory_mb};
+}
+
+static const struct scheduler_ops grow_ops = {
+    .name = "grow", .choose = grow_choose, .free = plain_free};
+
+struct scheduler *scheduler_new_grow(struct epoch_choice first, struct epoch_choice last)
+{
+    struct grow *grow = memory_zeroed(1, sizeof(*grow));
+    grow->scheduler.ops = &grow_ops;
+    grow->first = first;
+    grow->last = last;
+    return &grow->scheduler;
 }

@@ -2,7 +2,8 @@
  * Scheduler: chooses the functions of every next epoch from what was seen of the last ones.
  *
  *     constant  one choice throughout
- *     decay     functions in equal steps from one number to another, the memory throughout
+ *     decay     functions in equal steps from one number to another, upwards, too
+ *     grow      twice as many in every epoch, up to a number
  *     planner   fits the epoch model as it goes and plans anew before every epoch (plan.h)
  *     agent     Siren's: a policy learned by policy gradient (agent.h), as it is or refined on the
  * job auto      the planner, held to a constant where that is known to do better
@@ -30,12 +31,17 @@ void scheduler_see(struct scheduler *scheduler, const struct epoch_seen *seen);
 
 struct scheduler *scheduler_new_constant(struct epoch_choice choice);
 
+/* Evenly from the first to the last, and then that; upwards or downwards. */
 struct scheduler_decay {
     uint32_t function_first, function_last;
     uint32_t epoch_count; /* from the first to the last */
     uint32_t memory_mb;
+    uint32_t memory_last_mb; /* 0: the same throughout */
 };
 struct scheduler *scheduler_new_decay(const struct scheduler_decay *options);
+
+/* Twice as many in every epoch, from `first` up to `last`, and then that. */
+struct scheduler *scheduler_new_grow(struct epoch_choice first, struct epoch_choice last);
 
 /* `history`: of earlier runs of the job; NULL when there were none. Copied. */
 struct scheduler *scheduler_new_planner(const struct epoch_task *task,
@@ -73,6 +79,5 @@ struct scheduler_guard {
  */
 struct scheduler *scheduler_new_guarded_take(struct scheduler *inner,
                                              const struct scheduler_guard *options);
-/* The planner so. Where losses go with the work (epoch.h) one number of functions is the best to
- * the end, and a constant that was found is kept. */
+/* The planner so. */
 struct scheduler *scheduler_new_auto(const struct scheduler_guard *options);

@@ -117,10 +117,5 @@ struct scheduler *scheduler_new_guarded_take(struct scheduler *inner,
 
 struct scheduler *scheduler_new_auto(const struct scheduler_guard *options)
 {
-    const bool has_number =
-        options->task->loss_form == EPOCH_LOSS_WORK && options->constant_epochs > 0;
-    struct scheduler *inner = has_number
-                                  ? scheduler_new_constant(options->constant_run[0].last.choice)
-                                  : scheduler_new_planner(options->task, options->history);
-    return guard_new(&auto_ops, inner, options);
+    return guard_new(&auto_ops, scheduler_new_planner(options->task, options->history), options);
 }

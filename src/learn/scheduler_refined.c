@@ -44,7 +44,7 @@ static void world_begin(void *context, struct epoch_state *out_state)
 static bool world_step(void *context, struct epoch_choice choice, struct epoch_state *state)
 {
     const struct model_world *world = context;
-    state->last = epoch_model_predict(&world->model, choice, state->loss);
+    state->last = epoch_model_predict(&world->model, choice, state);
     state->last.cost_micro = epoch_cost_micro(world->task, choice, state->last.total_s);
     state->epoch++;
     state->loss = state->last.loss_after;
@@ -53,17 +53,21 @@ static bool world_step(void *context, struct epoch_choice choice, struct epoch_s
     return true;
 }
 
-/* Where by what was seen none leads to the target, fewer functions than last, to the last epoch. */
-static struct plan_outlook best_constant(const struct epoch_task *task,
-                                         const struct epoch_model *model,
-                                         const struct epoch_seen *last)
+/* What is best to begin with. Where by what was seen none leads to the target, fewer functions than
+ * last, to the last epoch. */
+static struct plan_outlook best_start(const struct epoch_task *task,
+                                      const struct epoch_model *model,
+                                      const struct epoch_seen *last)
 {
     AUTO(plan)
     struct plan *plan =
-        plan_new(task, (struct plan_options){.candidate_max = 300, .cell_count = 1});
+        plan_new(task, (struct plan_options){.candidate_max = 120, .cell_count = 1});
     plan_set_model(plan, model);
-    struct plan_outlook best =
-        plan_constant(plan, task->loss_start, 1e-6 * (double)task->budget_micro, /* doubt= */ 0);
+    const double left = 1e-6 * (double)task->budget_micro;
+    const struct plan_stand stand = {1, left, task->epoch_max, .doubt = 0};
+    struct plan_outlook best = model->loss_form == EPOCH_LOSS_WORK
+                                   ? plan_phases(plan, &stand)
+                                   : plan_constant(plan, task->loss_start, left, /* doubt= */ 0);
     if (best.choice.function_count > 0)
         return best;
     best.choice =
@@ -81,13 +85,13 @@ static void refine(struct refined *self, const struct epoch_state *state)
         .model = epoch_fit_solve(&self->fit).model,
         .from = {.loss = task.loss_start, .left_micro = task.budget_micro},
     };
-    const struct plan_outlook constant = best_constant(&task, &world.model, &state->last);
+    const struct plan_outlook start = best_start(&task, &world.model, &state->last);
     if (!self->is_at_home)
-        self->agent->centre = constant.choice;
+        self->agent->centre = start.choice;
     const struct rehearsal_world runs = {world_begin, world_step, &world};
     const struct agent_rehearse_options options = {
         .task = task,
-        .time_scale_s = fmax(constant.time_s, time_least_s),
+        .time_scale_s = fmax(start.time_s, time_least_s),
         .budget_share = budget_share,
         .hold_epochs = (task.epoch_max + STEPS - 1) / STEPS,
         .run_count = self->is_at_home ? RUNS : FIRST_RUNS,

@@ -38,6 +38,39 @@ TEST(a_constant_stays_and_decay_falls_in_equal_steps)
     assert_int_equal(scheduler_choose(decay, &job).memory_mb, 512);
 }
 
+TEST(a_decay_takes_its_memory_along_and_goes_upwards_too)
+{
+    AUTO(scheduler)
+    struct scheduler *decay = scheduler_new_decay(&(struct scheduler_decay){.function_first = 4,
+                                                                            .function_last = 16,
+                                                                            .epoch_count = 4,
+                                                                            .memory_mb = 512,
+                                                                            .memory_last_mb = 128});
+    const uint32_t counts[] = {4, 7, 10, 13, 16, 16};
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(scheduler_choose(decay, &(struct epoch_state){.epoch = i}).function_count,
+                         counts[i]);
+    assert_int_equal(scheduler_choose(decay, &(struct epoch_state){.epoch = 2}).memory_mb, 320);
+    assert_int_equal(scheduler_choose(decay, &(struct epoch_state){.epoch = 9}).memory_mb, 128);
+    AUTO(scheduler)
+    struct scheduler *only = scheduler_new_decay(&(struct scheduler_decay){
+        .function_first = 16, .function_last = 4, .memory_mb = 128}); /* over a single epoch */
+    assert_int_equal(scheduler_choose(only, &(struct epoch_state){0}).function_count, 16);
+}
+
+TEST(growth_doubles_to_the_last)
+{
+    AUTO(scheduler)
+    struct scheduler *grow =
+        scheduler_new_grow((struct epoch_choice){3, 256}, (struct epoch_choice){20, 256});
+    const uint32_t counts[] = {3, 6, 12, 20, 20};
+    for (uint32_t i = 0; i < 5; i++)
+        assert_int_equal(scheduler_choose(grow, &(struct epoch_state){.epoch = i}).function_count,
+                         counts[i]);
+    assert_int_equal(
+        scheduler_choose(grow, &(struct epoch_state){.epoch = UINT32_MAX}).function_count, 20);
+}
+
 /* Epochs of another job, many: by them functions are dear, since they wait for one another. */
 static void mislead(struct epoch_fit *fit)
 {
@@ -46,7 +79,8 @@ static void mislead(struct epoch_fit *fit)
     epoch_fit_init(fit, &toy_task);
     for (uint32_t i = 0; i < 20000; i++) {
         const struct epoch_choice choice = {10 + i % 500, 1536 + 64 * (i % 20)};
-        const struct epoch_seen seen = epoch_model_predict(&other, choice, 1 - 0.9 * i / 20000);
+        const struct epoch_seen seen =
+            epoch_model_predict(&other, choice, &(struct epoch_state){.loss = 1 - 0.9 * i / 20000});
         epoch_fit_add(fit, &seen);
     }
 }
@@ -92,6 +126,8 @@ TEST(auto_is_the_planner_while_that_is_ahead)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_decay_takes_its_memory_along_and_goes_upwards_too),
+        cmocka_unit_test(growth_doubles_to_the_last),
         cmocka_unit_test(a_constant_stays_and_decay_falls_in_equal_steps),
         cmocka_unit_test(auto_falls_back_to_the_constant_when_its_plan_is_wrong),
         cmocka_unit_test(auto_is_the_planner_while_that_is_ahead),

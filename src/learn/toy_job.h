@@ -33,7 +33,7 @@ static const struct epoch_task toy_task = {
 /* One epoch without noise; the driver looks whether the budget suffices. */
 static inline void toy_step(struct epoch_state *state, struct epoch_choice choice)
 {
-    state->last = epoch_model_predict(&toy_model, choice, state->loss);
+    state->last = epoch_model_predict(&toy_model, choice, state);
     state->last.cost_micro = epoch_cost_micro(&toy_task, choice, state->last.total_s);
     state->epoch++;
     state->loss = state->last.loss_after;

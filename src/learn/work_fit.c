@@ -3,83 +3,174 @@
 #include "base/assert.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
-static const double bend_least = 0.1, bend_step = 0.05;
-static const double spread_step = 0.05;
-/* Until epochs tell: seen of LeNet-5, a text CNN and hashed rows; each weighs as a noisy epoch. */
-static const double bend_assumed = 0.5, bend_deviation = 0.3;
-static const double spread_assumed = 0.75, spread_deviation = 0.25;
-static const double noise_least = 1e-4;
+enum { BENDS = 14, SPREADS = 10, NOISES = 11, GAIN_ROUNDS = 6 };
+static const double bend_least = 0.05, bend_factor = 1.3;
+static const double spread_least = 0.6, spread_step = 0.05;
+static const double noise_shares[NOISES] = {0,   0.08, 0.16, 0.24, 0.32, 0.4,
+                                            0.5, 0.6,  0.7,  0.8,  0.9};
+/* Until epochs tell: each weighs as one epoch whose loss is off by this share. */
+static const double assumed_share = 0.05;
+static const double bend_assumed = 0.5, bend_deviation = 0.8; /* e-folds */
+static const double spread_assumed = 0.9, spread_deviation = 0.1;
+static const double noise_assumed = 0.15, noise_deviation = 0.25; /* of the scale */
+static const double deviation_least = 1e-4;
+static const double gain_least = 1e-9, gain_most = 1e15;
+static const double step_most = 2;       /* e-folds */
+static const double signal_least = 0.02; /* of a loss, however much of it is noise */
 
-static double bend_at(int index)
+double work_of_signal(const struct work_fitted *fitted, double signal)
 {
-    return bend_least + bend_step * index;
+    return signal > 0 ? pow(signal / fitted->start, -1 / fitted->bend) : HUGE_VAL;
 }
 
-static double spread_at(int index)
+double work_of_epoch(const struct work_fitted *fitted, double function_count)
 {
-    return spread_step * index;
+    return fitted->gain * pow(function_count, -fitted->spread);
+}
+
+double work_signal(const struct work_fitted *fitted, double work)
+{
+    return fitted->start * pow(work, -fitted->bend);
+}
+
+double work_noise(const struct work_fitted *fitted, double function_count)
+{
+    return function_count > 0 ? fitted->noise / sqrt(function_count) : 0;
+}
+
+double work_signal_in(const struct work_fitted *fitted, double loss, double function_count)
+{
+    return fmax(loss - work_noise(fitted, function_count), signal_least * loss);
+}
+
+/* ---- What was seen --------------------------------------------------------------------------- */
+
+/* The oldest run, or its first half where there is no other. */
+static void forget(struct work_fit *fit)
+{
+    uint32_t first = 1;
+    while (first < fit->count && fit->epochs[first].start <= 0)
+        first++;
+    if (first == fit->count) {
+        first = fit->count / 2;
+        fit->epochs[first].start = fit->epochs[first - 1].loss;
+    }
+    fit->count -= first;
+    memmove(fit->epochs, fit->epochs + first, fit->count * sizeof(*fit->epochs));
 }
 
 void work_fit_add(struct work_fit *fit, double function_count, double loss_before,
                   double loss_after)
 {
-    fit->seen_count++;
-    for (int i = 0; i < WORK_FIT_BENDS; i++) {
-        const double bend = bend_at(i);
-        const double after = pow(loss_after, -1 / bend);
-        const double rise = after - pow(loss_before, -1 / bend);
-        /* What is off by a share of `after` is off by bend times that of the loss. */
-        const double weight = bend / after;
-        for (int k = 0; k < WORK_FIT_SPREADS; k++) {
-            struct work_sums *sums = &fit->sums[i][k];
-            const double share = weight * pow(function_count, -spread_at(k));
-            sums->rise_rise += weight * rise * weight * rise;
-            sums->rise_share += weight * rise * share;
-            sums->share_share += share * share;
+    const bool goes_on = fit->count > 0 && fit->epochs[fit->count - 1].loss == loss_before;
+    if (fit->count == WORK_FIT_EPOCHS_MAX)
+        forget(fit);
+    fit->epochs[fit->count++] =
+        (struct work_epoch){function_count, loss_after, goes_on ? 0 : loss_before};
+}
+
+/* ---- The fit --------------------------------------------------------------------------------- */
+
+/* Squares of what is off in the logarithm of the loss, and how they change with that of the gain.
+ */
+struct misfit {
+    double squares, slope, curve;
+};
+
+static struct misfit look(const struct work_fit *fit, const struct work_fitted *fitted)
+{
+    struct misfit sums = {0};
+    double begun = 1, work = 0;
+    for (uint32_t i = 0; i < fit->count; i++) {
+        const struct work_epoch *epoch = &fit->epochs[i];
+        if (epoch->start > 0) {
+            begun = work_of_signal(fitted, epoch->start);
+            work = 0;
         }
+        work += work_of_epoch(fitted, epoch->function_count);
+        const double signal = work_signal(fitted, begun + work);
+        const double loss = signal + work_noise(fitted, epoch->function_count);
+        const double off = log(loss / epoch->loss);
+        const double moves = -fitted->bend * signal / loss * work / (begun + work);
+        sums.squares += off * off;
+        sums.slope += off * moves;
+        sums.curve += moves * moves;
     }
+    return sums;
 }
 
-static struct work_fitted fitted_at(const struct work_fit *fit, int i, int k)
+/* The gain that fits best, by Gauss and Newton in its logarithm. */
+static double fit_gain(const struct work_fit *fit, struct work_fitted *fitted)
 {
-    const struct work_sums *sums = &fit->sums[i][k];
-    const double gain = fmax(sums->rise_share / sums->share_share, 0);
-    const double squares =
-        sums->rise_rise - 2 * gain * sums->rise_share + gain * gain * sums->share_share;
-    const double free = fmax((double)fit->seen_count - 3, 1);
-    return (struct work_fitted){bend_at(i), spread_at(k), gain,
-                                fmax(sqrt(fmax(squares, 0) / free), noise_least)};
+    fitted->gain = 1;
+    struct misfit sums = look(fit, fitted);
+    for (int i = 0; i < GAIN_ROUNDS && sums.curve > 0; i++) {
+        const double step = fmin(fmax(-sums.slope / sums.curve, -step_most), step_most);
+        fitted->gain = fmin(fmax(fitted->gain * exp(step), gain_least), gain_most);
+        sums = look(fit, fitted);
+    }
+    return sums.squares;
 }
 
-static double misfit(const struct work_fit *fit, const struct work_fitted *fitted,
-                     double noise_squared)
+static double off_assumed(const struct work_fit *fit, const struct work_fitted *fitted)
 {
-    const double bend_off = (fitted->bend - bend_assumed) / bend_deviation;
-    const double spread_off = (fitted->spread - spread_assumed) / spread_deviation;
-    const double free = fmax((double)fit->seen_count - 3, 1);
-    return fitted->noise * fitted->noise * free +
-           noise_squared * (bend_off * bend_off + spread_off * spread_off);
+    const double bend = log(fitted->bend / bend_assumed) / bend_deviation;
+    const double spread = (fitted->spread - spread_assumed) / spread_deviation;
+    const double noise = (fitted->noise / fit->loss_scale - noise_assumed) / noise_deviation;
+    return assumed_share * assumed_share * (bend * bend + spread * spread + noise * noise);
+}
+
+/* No loss that was seen is below the noise. */
+static double noise_most(const struct work_fit *fit)
+{
+    double most = HUGE_VAL;
+    for (uint32_t i = 0; i < fit->count; i++)
+        most = fmin(most, fit->epochs[i].loss * sqrt(fit->epochs[i].function_count));
+    return most;
 }
 
 struct work_fitted work_fit_solve(const struct work_fit *fit)
 {
-    ASSERT(fit->seen_count > 0);
+    ASSERT(fit->count > 0 && fit->loss_scale > 0 && fit->epochs[0].start > 0);
+    const double most = noise_most(fit);
     struct work_fitted best = {0};
-    double noise_squared = 1e-4;
-    /* The noise is what is left over, and says how much what is assumed weighs. */
-    for (int round = 0; round < 3; round++) {
-        double least = HUGE_VAL;
-        for (int i = 0; i < WORK_FIT_BENDS; i++)
-            for (int k = 0; k < WORK_FIT_SPREADS; k++) {
-                const struct work_fitted tried = fitted_at(fit, i, k);
-                const double value = misfit(fit, &tried, noise_squared);
-                if (value < least) {
-                    least = value;
-                    best = tried;
-                }
-            }
-        noise_squared = best.noise * best.noise;
+    double least = HUGE_VAL;
+    for (int i = 0; i < BENDS * SPREADS * NOISES; i++) {
+        struct work_fitted tried = {
+            .bend = bend_least * pow(bend_factor, i % BENDS),
+            .spread = spread_least + spread_step * (i / BENDS % SPREADS),
+            .noise = most * noise_shares[i / BENDS / SPREADS],
+            .start = fit->epochs[0].start,
+        };
+        const double squares = fit_gain(fit, &tried);
+        const double value = squares + off_assumed(fit, &tried);
+        if (!(value < least))
+            continue;
+        least = value;
+        best = tried;
+        best.deviation = fmax(sqrt(squares / fmax((double)fit->count - 3, 1)), deviation_least);
     }
+    if (work_signal(&best, 1 + best.gain) > 0.999 * best.start)
+        best.gain = 0;
     return best;
+}
+
+double work_fit_reached(const struct work_fit *fit, const struct work_fitted *fitted)
+{
+    double work = 1;
+    for (uint32_t i = 0; i < fit->count; i++) {
+        if (fit->epochs[i].start > 0)
+            work = work_of_signal(fitted, fit->epochs[i].start);
+        work += work_of_epoch(fitted, fit->epochs[i].function_count);
+    }
+    if (fit->count == 0)
+        return work;
+    const struct work_epoch *last = &fit->epochs[fit->count - 1];
+    const double noise = fmin(work_noise(fitted, last->function_count) / last->loss, 1);
+    const double seen =
+        work_of_signal(fitted, work_signal_in(fitted, last->loss, last->function_count));
+    return exp((1 - noise) * log(seen) + noise * log(work));
 }

@@ -143,7 +143,7 @@ void siren_step(struct siren *siren, struct epoch_choice choice)
     struct epoch_state *state = &siren->state;
     ASSERT(siren->end == SIREN_RUNNING);
     ASSERT(choice.function_count >= 1 && choice.function_count <= siren->task.space.function_max);
-    struct epoch_seen seen = epoch_model_predict(&siren->world->truth, choice, state->loss);
+    struct epoch_seen seen = epoch_model_predict(&siren->world->truth, choice, state);
     if (siren->is_noisy)
         add_noise(siren, &seen);
     seen.cost_micro = epoch_cost_micro(&siren->task, choice, seen.total_s);
