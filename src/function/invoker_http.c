@@ -25,6 +25,7 @@ enum {
     CONFIGURE_MS = 60000,
     PAUSE_MS = 250, /* between two looks whether Lambda has taken a configuration */
     LOG_MAX = 4096,
+    CONFIGURATION_SIZE = 64,
 };
 
 struct http_invoker {
@@ -36,6 +37,7 @@ struct http_invoker {
     struct remote_credentials credentials;
     struct http_wait *waits; /* of calls under way */
     int64_t time_ms;
+    char configured[CONFIGURATION_SIZE]; /* what was taken last; "": nothing yet */
 };
 
 struct http_wait {
@@ -199,11 +201,12 @@ static int http_invoke(struct invoker *invoker, struct text request, invoke_func
 enum asked { ASKED_REFUSED, ASKED_PENDING, ASKED_TAKEN };
 
 struct taken {
-    struct text status;
+    struct text status, reason;
     uint64_t memory_mb;
 };
 static const struct json_field taken_fields[] = {
     {"LastUpdateStatus", JSON_TEXT, offsetof(struct taken, status)},
+    {"LastUpdateStatusReason", JSON_TEXT, offsetof(struct taken, reason)},
     {"MemorySize", JSON_U64, offsetof(struct taken, memory_mb), .is_required = true,
      .maximum = INT32_MAX},
 };
@@ -235,6 +238,11 @@ static int ask_configuration(struct http_invoker *http, const char *method, stru
                          (const char *)response.body.data);
     if (json_read(arena, buffer_text(&response.body), &taken_schema, &taken, error) < 0)
         return error_wrap(error, "the function's configuration");
+    if (text_is(taken.status, "Failed"))
+        return error_set(error, ERROR_UNAVAILABLE,
+                         "the function's configuration was not taken: %.*s",
+                         (int)(taken.reason.size < 150 ? taken.reason.size : 150),
+                         taken.reason.data ? taken.reason.data : "no reason is told");
     *out_asked = text_is(taken.status, "Successful") ? ASKED_TAKEN : ASKED_PENDING;
     if (*out_asked == ASKED_TAKEN && taken.memory_mb != memory_mb)
         return error_set(error, ERROR_CONFLICT,
@@ -249,18 +257,23 @@ static int http_configure(struct invoker *invoker, uint32_t memory_mb, int64_t t
 {
     struct http_invoker *http = (struct http_invoker *)invoker;
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
-    char body[128];
-    enum asked asked = ASKED_REFUSED;
+    char body[CONFIGURATION_SIZE];
     snprintf(body, sizeof(body), "{\"MemorySize\":%u,\"Timeout\":%" PRId64 "}", memory_mb,
              (time_ms + 999) / 1000);
+    /* Lambda ends all instances of a function that is configured, if by what it has: so it is only
+     * looked at when that would change nothing. */
+    enum asked asked = strcmp(body, http->configured) == 0 ? ASKED_PENDING : ASKED_REFUSED;
+    http->configured[0] = '\0';
     for (int waited_ms = 0; waited_ms < CONFIGURE_MS; waited_ms += PAUSE_MS) {
         const bool is_put = asked == ASKED_REFUSED;
         if (ask_configuration(http, is_put ? "PUT" : "GET",
                               is_put ? text_of(body) : (struct text){0}, memory_mb, &asked,
                               error) < 0)
             return -1;
-        if (asked == ASKED_TAKEN)
+        if (asked == ASKED_TAKEN) {
+            snprintf(http->configured, sizeof(http->configured), "%s", body);
             return 0;
+        }
         nanosleep(&pause, NULL);
     }
     return error_set(error, ERROR_UNAVAILABLE,

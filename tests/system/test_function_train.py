@@ -155,6 +155,47 @@ def test_a_job_whose_lead_was_killed_goes_on(souk, tmp_path):
     assert "another job" in souk("function", "train", other, "--resume", name, "-o", tmp_path / "x", code=4).stderr
 
 
+def test_a_size_that_stays_is_configured_once(souk, tmp_path):
+    """Lambda ends all instances of a function that is configured."""
+    with Host(souk, "--memory", "128") as host:
+        puts, looks = [], []
+
+        class Api(http.server.BaseHTTPRequestHandler):
+            def answer(self):
+                sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                status, headers, reply = host.ask(self.path, sent or None, self.command, {
+                    name: value for name, value in self.headers.items() if name.startswith("X-Amz-")})
+                if self.command == "PUT":
+                    puts.append(json.loads(sent))
+                looks.append(self.command)
+                self.send_response(status)
+                for name, value in headers.items():
+                    if name.startswith("X-Am"):
+                        self.send_header(name, value)
+                self.send_header("Content-Length", str(len(reply)))
+                self.end_headers()
+                self.wfile.write(reply)
+
+            do_GET = do_POST = do_PUT = answer
+
+            def log_message(self, *words):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api) as api:
+            thread = threading.Thread(target=api.serve_forever)
+            thread.start()
+            try:
+                result = json.loads(souk(
+                    "function", "train", write_job(tmp_path, batch=2000, epochs=5), "-o", tmp_path / "model", "--json",
+                    "--functions", 2, "--store", host.ready["store"], "--url", f"http://127.0.0.1:{api.server_port}",
+                    "--timeout", "1s", "--token-file", host.ready["token_file"]).stdout)
+            finally:
+                api.shutdown()
+                thread.join()
+    assert result["end"] == "epochs"
+    assert puts == [{"MemorySize": 256, "Timeout": 1}] and looks.count("GET") == 4
+
+
 def test_a_configuration_that_is_refused_for_now_is_given_again(souk, tmp_path):
     """As Lambda does while it takes another: 409, then under way, then as somebody else wanted it."""
     asked = []
