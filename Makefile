@@ -7,6 +7,7 @@
 #   make test-sources   data at an S3 and an HDFS that are not ours; brings about 150 MB the first time
 #   make test-slurm   a Slurm partition that lends its nodes: slurmctld and four slurmd on this machine; as root
 #   make test-cloud   instances of an emulated EC2 that become lenders here; brings moto the first time
+#   make test-lambda   both zips of the function under AWS's own emulator; brings it, moto and an arm64 cross build
 #   make bench    the measurements behind docs/benchmarks.md
 #   make reference   every built-in model and optimizer beside torch, and exported models in other runtimes
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
@@ -25,7 +26,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h' 'include/*.h' 'examples/*.c')
 
-.PHONY: all deps web demo test test-sample test-frameworks test-sources test-cloud test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 lambda lambda-arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps web demo test test-sample test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 lambda lambda-arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -64,6 +65,12 @@ test-cloud: all
 	@tests/cloud/prepare $(CURDIR)/build/cloud
 	@SOUK_CLOUD=$(CURDIR)/build/cloud SOUK_PROGRAM=$(CURDIR)/build/release/souk \
 		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/cloud
+
+# AWS's Runtime Interface Emulator, and moto's Lambda and S3.
+test-lambda: lambda lambda-arm64
+	@tests/lambda/prepare $(CURDIR)/build/lambda
+	@SOUK_LAMBDA=$(CURDIR)/build/lambda SOUK_PROGRAM=$(CURDIR)/build/release/souk \
+		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/lambda
 
 bench: all
 	@tools/install-deps --bench

@@ -3,12 +3,9 @@ and functions behind Lambda's API.
 
 covers function/object_store_s3.c, function/invoker_http.c, source/remote_object.c, peer/carrier.c
 """
-import hashlib
-import hmac
 import http.server
 import json
 import pathlib
-import re
 import subprocess
 import sys
 import threading
@@ -16,6 +13,7 @@ import threading
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
 from functions import FunctionLender, Host, write_job  # noqa: E402
 from serving import Market, audit  # noqa: E402
+from signatures import is_signed  # noqa: E402
 from test_real_servers import FOLDER, s3, souk  # noqa: E402,F401
 from training import job_spec, wait_for  # noqa: E402
 
@@ -75,32 +73,9 @@ class SignedHandler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
 
-    def signature(self, body, scope, names):
-        """As AWS documents it."""
-        def sign(key, text):
-            return hmac.new(key, text.encode(), hashlib.sha256).digest()
-
-        date, region, service, last = scope.split("/")
-        headers = "".join(f"{name}:{self.headers[name].strip()}\n" for name in names.split(";"))
-        hashed = hashlib.sha256(body).hexdigest()
-        request = "\n".join([self.command, self.path, "", headers, names, hashed])
-        text = "\n".join(["AWS4-HMAC-SHA256", self.headers["X-Amz-Date"], scope,
-                          hashlib.sha256(request.encode()).hexdigest()])
-        key = ("AWS4" + self.server.secret).encode()
-        for part in (date, region, service, last):
-            key = sign(key, part)
-        return sign(key, text).hex()
-
-    def is_signed(self, body):
-        found = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^/]+)/([^,]+), *SignedHeaders=([^,]+), *Signature=(\w+)",
-                             self.headers["Authorization"])
-        key, scope, names, signature = found.groups()
-        assert scope.split("/")[2] == "lambda"
-        return key == self.server.key and signature == self.signature(body, scope, names)
-
     def answer(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if not self.is_signed(body):
+        if not is_signed(self, body, self.server.key, self.server.secret, "lambda"):
             self.server.refused += 1
             status, headers, reply = 403, {}, b'{"message":"The request signature does not match"}'
         else:

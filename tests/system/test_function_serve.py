@@ -1,21 +1,18 @@
 """The function as Lambda runs it: by the Runtime API, and from the zip that is uploaded there.
 
-The API is played as AWS documents it (2018-06-01): /invocation/next, /response, /error. AWS's own emulator
-(aws-lambda-rie) is used where it is on PATH; nothing here can bring it.
+The API is played as AWS documents it (2018-06-01): /invocation/next, /response, /error. tests/lambda has AWS's own
+emulator.
 
 covers function/runtime_client.c, cli/command_function_serve.c
 """
 import contextlib
 import http.server
 import json
-import os
 import pathlib
 import queue
-import shutil
 import subprocess
 import threading
 import time
-import urllib.request
 import zipfile
 
 import pytest
@@ -147,24 +144,3 @@ def test_the_zip_brings_all_it_needs(souk, tmp_path, store):
         maps = pathlib.Path(f"/proc/{process.pid}/maps").read_text().splitlines()
         libraries = {line.split()[-1] for line in maps if ".so" in line}
         assert libraries and all(path.startswith(str(task)) for path in libraries)
-
-
-@pytest.mark.skipif(not shutil.which("aws-lambda-rie"), reason="AWS's emulator, aws-lambda-rie, is not on PATH")
-def test_the_zip_runs_under_awss_own_emulator(souk, tmp_path, store):
-    folder, done = store
-    task = unpack(souk, tmp_path)
-    variables = {**os.environ, "SOUK_FUNCTION_SERVE_STORE": str(folder)}
-    emulator = subprocess.Popen(["aws-lambda-rie", task / "bootstrap"], env=variables)
-    try:
-        url = "http://127.0.0.1:8080/2015-03-31/functions/function/invocations"
-        deadline = time.monotonic() + HUNG_S
-        while True:
-            try:
-                with urllib.request.urlopen(url, json.dumps(request_of(done, first_batch=50)).encode()) as answer:
-                    assert json.load(answer)["batches_done"] == 5
-                    break
-            except ConnectionError:
-                assert time.monotonic() < deadline
-    finally:
-        emulator.terminate()
-        emulator.wait()
