@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/schedule.h"
 #include "base/units.h"
+#include "cli/lend_function_price.h"
 #include "cli/lend_install.h"
 #include "cli/lend_questions.h"
 #include "cli/lend_settings.h"
@@ -421,6 +422,7 @@ static int run_lend(void *context, const void *options, struct error *error)
     const struct cli *cli = context;
     struct lend_options wanted = *(const struct lend_options *)options;
     struct answered answered = {0};
+    bool is_arm64 = false;
     struct remote_credentials credentials AUTO_CREDENTIALS = {0};
     struct peer_options peer;
     peer_options_init(&peer);
@@ -451,7 +453,9 @@ static int run_lend(void *context, const void *options, struct error *error)
     if (choose_zone(cli, &wanted, error) < 0 || parse_parts(&wanted, &peer, error) < 0 ||
         lend_guard_parse(&wanted.guard, &peer, error) < 0 ||
         lend_functions_parse(cli->arena, &wanted, &credentials, &peer, error) < 0 ||
-        (!wanted.is_doctor && lend_functions_configure(&peer.functions, error) < 0))
+        (!wanted.is_doctor &&
+         (lend_functions_configure(&peer.functions, &is_arm64, error) < 0 ||
+          lend_function_price_choose(cli, is_arm64, &wanted, &peer, error) < 0)))
         return -1;
     answered.zone = wanted.zone;
     fill_peer(cli, &wanted, &peer);

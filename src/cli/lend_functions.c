@@ -1,15 +1,12 @@
 #include "cli/lend_functions.h"
 
 #include "cli/function_token.h"
+#include "cli/lend_function_price.h"
 #include "cli/lend_settings.h"
-#include "function/bill.h"
 #include "function/invoker.h"
 #include "function/object_store.h"
-#include "market/price.h"
 #include "peer/function_share.h"
 #include "source/remote.h"
-
-#define GIB_MICRO_MAX INT64_C(1000000000000)
 
 static int refuse_others(const struct lend_options *wanted, const struct peer_options *peer,
                          struct error *error)
@@ -75,8 +72,9 @@ int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
         return functions->url || functions->is_lambda || functions->store
                    ? error_set(error, ERROR_INVALID, "--functions: how many at a time?")
                    : 0;
-    if (functions->gib_micro < 0 || functions->gib_micro > GIB_MICRO_MAX)
-        return error_set(error, ERROR_INVALID, "--function-price: from 0 to a million credits");
+    struct lend_function_price price = {0};
+    if (functions->price && lend_function_price_read(text_of(functions->price), &price, error) < 0)
+        return -1;
     if (refuse_others(wanted, peer, error) < 0)
         return -1;
     /* Functions here leave room for the process that calls them. */
@@ -90,13 +88,7 @@ int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
                                               .keep_warm_ms = (uint32_t)functions->keep_warm_ms};
     peer->ram_bytes = memory_mb << 20;
     peer->cores_milli = (memory_mb * 1000 + HOST_MB_PER_CORE - 1) / HOST_MB_PER_CORE;
-    const struct price_vector usual = price_cold_start();
-    const struct bill_price least =
-        bill_least(&(struct bill_price){.core_micro_per_hour = usual.core_micro,
-                                        .ram_micro_per_hour = usual.ram_micro},
-                   functions->gib_micro);
-    peer->minimum_core_micro = least.core_micro_per_hour;
-    peer->minimum_ram_micro = least.ram_micro_per_hour;
+    lend_function_price_set(price.is_dollars ? 0 : price.micro, peer);
     peer->gpus_max = 0;
     peer->roles = PEER_ROLE_WORKER;
     peer->network = OFFER_NETWORK_NONE;
@@ -104,7 +96,8 @@ int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
     return find_elsewhere(arena, functions, credentials, &peer->functions, error);
 }
 
-int lend_functions_configure(const struct peer_functions *functions, struct error *error)
+int lend_functions_configure(const struct peer_functions *functions, bool *out_is_arm64,
+                             struct error *error)
 {
     AUTO(loop) struct loop *loop = NULL;
     AUTO(invoker) struct invoker *invoker = NULL;
@@ -120,5 +113,8 @@ int lend_functions_configure(const struct peer_functions *functions, struct erro
                                                  .concurrent_max = 1};
     if (invoker_open_http(&options, &invoker, error) < 0)
         return -1;
-    return invoker_configure(invoker, functions->memory_mb, functions->time_ms, error);
+    if (invoker_configure(invoker, functions->memory_mb, functions->time_ms, error) < 0)
+        return -1;
+    *out_is_arm64 = invoker->is_arm64;
+    return 0;
 }

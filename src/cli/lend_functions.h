@@ -13,8 +13,8 @@
 struct lend_function_options {
     uint64_t count;
     uint64_t memory_mb;
-    int64_t time_ms, keep_warm_ms, gib_micro;
-    const char *url, *name, *token_file, *store;
+    int64_t time_ms, keep_warm_ms;
+    const char *price, *catalogue, *url, *name, *token_file, *store;
     bool is_lambda;
 };
 
@@ -53,9 +53,18 @@ struct lend_function_options {
          "How long a function of this machine without calls is kept, within a lease.",             \
          .minimum = 1,                                                                             \
          .maximum = 86400000},                                                                     \
-        {"function_price", OPTION_CREDITS, offsetof(struct type, functions.gib_micro), "CREDITS",  \
-         .help = "The least for an hour of a GiB of functions, with its share of a core; what is " \
-                 "posted by default. For enlisting; later: souk offer change."},                   \
+        {"function_price", OPTION_TEXT, offsetof(struct type, functions.price), "AMOUNT",          \
+         .help = "The least for an hour of a GiB of functions, with its share of a core, in "      \
+                 "credits, or as $0.06 in dollars by the market's rate; by default what is "       \
+                 "posted, and of --function-lambda what Lambda takes. For enlisting; later: "      \
+                 "souk offer change."},                                                            \
+        {"function_catalog",                                                                       \
+         OPTION_PATH,                                                                              \
+         offsetof(struct type, functions.catalogue),                                               \
+         "FILE",                                                                                   \
+         "{data}/market/cloud-catalogue.csv",                                                      \
+         "Catalogue with what Lambda takes (souk cloud catalog); the program's own where there "   \
+         "is none, or none of the function's kind in it."},                                        \
         {"function_url", OPTION_TEXT, offsetof(struct type, functions.url), "URL",                 \
          .help = "The functions are those of a \"souk function host\" there, and not this "        \
                  "machine's."},                                                                    \
@@ -85,6 +94,7 @@ struct remote_credentials;
 MUST_CHECK int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
                                     struct remote_credentials *credentials,
                                     struct peer_options *peer, struct error *error);
-/* Gives functions elsewhere their memory and time; so they are there. Blocks. */
-MUST_CHECK int lend_functions_configure(const struct peer_functions *functions,
+/* Gives functions elsewhere their memory and time; so they are there. Blocks. Of Lambda's it tells
+ * which architecture they have. */
+MUST_CHECK int lend_functions_configure(const struct peer_functions *functions, bool *out_is_arm64,
                                         struct error *error);

@@ -38,12 +38,12 @@ TEST(a_least_price_is_split_as_the_market_s_first_prices_are)
     struct remote_credentials credentials = {0};
     struct peer_options peer;
     struct lend_options wanted = eight();
-    wanted.functions.gib_micro = 60000;
+    wanted.functions.price = "0.06";
     peer_options_init(&peer);
     ASSERT_OK(lend_functions_parse(NULL, &wanted, &credentials, &peer, &error));
     const int64_t gib_micro = peer.minimum_core_micro * 1024 / 1769 + peer.minimum_ram_micro;
     assert_true(gib_micro >= 59999 && gib_micro <= 60001);
-    wanted.functions.gib_micro = -1;
+    wanted.functions.price = "-1";
     ASSERT_FAILS(lend_functions_parse(NULL, &wanted, &credentials, &peer, &error), ERROR_INVALID);
 }
 

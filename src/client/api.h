@@ -84,6 +84,7 @@ struct api_server {
     struct text economy;           /* "credits", "karma" */
     int64_t proving_micro;         /* a machine that earned so much is proven */
     int64_t withheld_basis_points; /* of what it earns until then */
+    int64_t credits_micro_per_usd; /* what a cloud's dollar counts for there; 0: it tells none */
 };
 
 struct api_machine_code {

@@ -90,6 +90,7 @@ static const struct json_field server_fields[] = {
     FIELD("economy", JSON_TEXT, api_server, economy),
     FIELD("proving_microcredits", JSON_I64, api_server, proving_micro),
     FIELD("withheld_basis_points", JSON_I64, api_server, withheld_basis_points),
+    FIELD("credits_micro_per_usd", JSON_I64, api_server, credits_micro_per_usd),
 };
 const struct json_schema api_server_schema =
     JSON_SCHEMA_LENIENT("server", server_fields, struct api_server);

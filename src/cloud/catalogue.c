@@ -242,6 +242,23 @@ int catalogue_find(const struct catalogue *catalogue, struct text name, const ch
     return 0;
 }
 
+const struct catalogue_function *catalogue_find_function(const struct catalogue *catalogue,
+                                                         const char *name, const char *region,
+                                                         enum cloud_architecture architecture)
+{
+    const struct catalogue_function *found = NULL;
+    for (size_t i = 0; i < catalogue_function_count(catalogue); i++) {
+        const struct catalogue_function *function = catalogue_function_at(catalogue, i);
+        if (function->architecture != architecture || strcmp(function->name, name) != 0)
+            continue;
+        if (strcmp(function->region, region) == 0)
+            return function;
+        if (!found)
+            found = function;
+    }
+    return found;
+}
+
 const char *catalogue_source(const struct catalogue *catalogue)
 {
     return catalogue->source;

@@ -96,6 +96,11 @@ MUST_CHECK int catalogue_find(const struct catalogue *catalogue, struct text nam
                               const char *region, const struct catalogue_type **out_type,
                               struct error *error);
 
+/* Of that region, else the first that another region has; NULL: none of that architecture. */
+const struct catalogue_function *catalogue_find_function(const struct catalogue *catalogue,
+                                                         const char *name, const char *region,
+                                                         enum cloud_architecture architecture);
+
 const char *catalogue_source(const struct catalogue *catalogue);
 const char *catalogue_date(const struct catalogue *catalogue); /* "2026-08-22" */
 int64_t catalogue_age_days(const struct catalogue *catalogue, int64_t now_ms);

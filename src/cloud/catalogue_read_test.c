@@ -134,6 +134,21 @@ TEST(the_program_s_own_is_whole)
     assert_int_equal(type->architecture, CLOUD_ARM64);
 }
 
+TEST(a_function_is_of_its_region_or_of_the_first_that_has_one)
+{
+    struct error error;
+    AUTO(catalogue) struct catalogue *catalogue = NULL;
+    ASSERT_OK(catalogue_read(TEXT(SMALL "lambda,eu-central-2,x86_64,20,0.20,128,10240,1769\n"),
+                             &catalogue, &error));
+    const struct catalogue_function *function =
+        catalogue_find_function(catalogue, "lambda", "eu-central-2", CLOUD_X86_64);
+    assert_int_equal(function->usd_micro_per_million_gib_s, 20000000);
+    function = catalogue_find_function(catalogue, "lambda", "sa-east-1", CLOUD_X86_64);
+    assert_string_equal(function->region, "us-east-1");
+    assert_null(catalogue_find_function(catalogue, "lambda", "us-east-1", CLOUD_ARM64));
+    assert_null(catalogue_find_function(catalogue, "another", "us-east-1", CLOUD_X86_64));
+}
+
 TEST(an_old_one_says_so)
 {
     AUTO(catalogue) struct catalogue *catalogue = NULL;
@@ -248,6 +263,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_named_by_its_line),
         cmocka_unit_test(an_unknown_type_has_the_nearest_beside_it),
         cmocka_unit_test(the_program_s_own_is_whole),
+        cmocka_unit_test(a_function_is_of_its_region_or_of_the_first_that_has_one),
         cmocka_unit_test(an_old_one_says_so),
         cmocka_unit_test(the_file_is_taken_where_there_is_one),
         cmocka_unit_test(aws_s_tables_become_a_catalogue),

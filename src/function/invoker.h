@@ -45,6 +45,7 @@ struct invoker_ops {
 
 struct invoker {
     const struct invoker_ops *ops; /* of what begins with this struct */
+    bool is_arm64;                 /* by the last configuration; Lambda's alone tell */
 };
 
 /* The callback comes once, never from inside this. Fails only where nothing can be called at all.

@@ -203,12 +203,14 @@ enum asked { ASKED_REFUSED, ASKED_PENDING, ASKED_TAKEN };
 struct taken {
     struct text status, reason;
     uint64_t memory_mb;
+    struct json_array architectures; /* of struct text; Lambda's functions have one */
 };
 static const struct json_field taken_fields[] = {
     {"LastUpdateStatus", JSON_TEXT, offsetof(struct taken, status)},
     {"LastUpdateStatusReason", JSON_TEXT, offsetof(struct taken, reason)},
     {"MemorySize", JSON_U64, offsetof(struct taken, memory_mb), .is_required = true,
      .maximum = INT32_MAX},
+    {"Architectures", JSON_TEXTS, offsetof(struct taken, architectures), .size_max = 4},
 };
 static const struct json_schema taken_schema =
     JSON_SCHEMA_LENIENT("configuration", taken_fields, struct taken);
@@ -244,6 +246,8 @@ static int ask_configuration(struct http_invoker *http, const char *method, stru
                          (int)(taken.reason.size < 150 ? taken.reason.size : 150),
                          taken.reason.data ? taken.reason.data : "no reason is told");
     *out_asked = text_is(taken.status, "Successful") ? ASKED_TAKEN : ASKED_PENDING;
+    const struct text *architectures = taken.architectures.items;
+    http->invoker.is_arm64 = taken.architectures.count && text_is(architectures[0], "arm64");
     if (*out_asked == ASKED_TAKEN && taken.memory_mb != memory_mb)
         return error_set(error, ERROR_CONFLICT,
                          "the function has %" PRIu64 " MB, not the %u MB it was given: somebody "

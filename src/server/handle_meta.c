@@ -1,6 +1,7 @@
 /* The server itself: who it is, how it is doing, the page. */
 #include "base/log.h"
 #include "server/answers.h"
+#include "server/cloud.h"
 #include "server/handlers.h"
 #include "server/hub.h"
 #include "server/imports.h"
@@ -42,6 +43,10 @@ void handle_server(struct http_request *request, void *context)
     json_field_i64(&answer.writer, "fee_basis_points", server->settings.fee_basis_points);
     json_field_i64(&answer.writer, "proving_microcredits", server->settings.proving_micro);
     json_field_i64(&answer.writer, "withheld_basis_points", server->settings.withheld_basis_points);
+    json_field_i64(&answer.writer, "credits_micro_per_usd",
+                   server->settings.economy == ECONOMY_KARMA
+                       ? 0
+                       : cloud_credits_micro(server->cloud, 1000000));
     json_field_u64(&answer.writer, "import_bytes_max", imports_size_max(server->imports));
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 200);
