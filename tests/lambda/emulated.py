@@ -187,6 +187,10 @@ class Lambda(http.server.ThreadingHTTPServer):
         """By boto3, as somebody at the console sees it."""
         return json.loads(self.moto.run(LOOK, "lambda", f"client.get_function_configuration(FunctionName='{NAME}')"))
 
+    def give_variables(self, **variables):
+        self.moto.run(LOOK, "lambda", f"client.update_function_configuration(FunctionName='{NAME}', "
+                                      f"Environment={{'Variables': {variables}}})")
+
     def objects(self):
         code = (f"[o['Key'] for p in client.get_paginator('list_objects_v2').paginate(Bucket='{BUCKET}')"
                 " for o in p.get('Contents', [])]")

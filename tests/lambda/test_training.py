@@ -8,7 +8,7 @@ import hashlib
 import json
 import platform
 
-from test_runtime import STORE, archive, lambda_api, pytestmark, souk  # noqa: F401
+from test_runtime import STORE, archive, deaf_store, lambda_api, pytestmark, souk  # noqa: F401
 from emulated import NAME  # noqa: E402
 from functions import FunctionLender, write_job  # noqa: E402
 from serving import Market, audit  # noqa: E402
@@ -54,6 +54,17 @@ def test_more_calls_than_lambda_takes_are_made_again(souk, lambda_api, tmp_path)
                              tmp_path / "model").stdout)
     assert result["end"] == "epochs" and result["samples"] == 60000
     assert lambda_api.throttled > 0 and lambda_api.most == 1
+
+
+def test_functions_that_hang_are_ended_and_the_job_says_so(souk, lambda_api, tmp_path):  # noqa: F811
+    with deaf_store() as url:
+        lambda_api.give_variables(AWS_ENDPOINT_URL=url)
+        result = json.loads(souk("function", "train", write_job(tmp_path, batch=2000, epochs=1), "--lambda", "--url",
+                                 lambda_api.url, "--store", STORE, "--functions", 2, "--memory", 512, "--timeout", "1s",
+                                 "--json", "-o", tmp_path / "model", code=1).stdout)
+    assert result["end"] == "failed" and "timed out" in result["reason"], result
+    assert result["failures"] >= 5 and result["samples"] == 0 and result["billed_ms"] >= 1000 * result["failures"]
+    assert (tmp_path / "model/model.safetensors").exists()
 
 
 def test_another_function_or_key_is_refused(souk, lambda_api, tmp_path):  # noqa: F811
