@@ -288,8 +288,10 @@ static void http_free(struct invoker *invoker)
 {
     struct http_invoker *http = (struct http_invoker *)invoker;
     http_client_free(http->client);
-    while (http->waits)
-        wait_free(http->waits);
+    for (struct http_wait *wait = http->waits, *next; wait; wait = next) {
+        next = wait->next;
+        free(wait);
+    }
     remote_credentials_wipe(&http->credentials);
     sodium_memzero(http->authorization, sizeof(http->authorization));
     free(http);

@@ -2,6 +2,7 @@
 
 covers function/driver.c, function/invoker_http.c, cli/command_function_train.c, cli/function_job.c
 """
+import contextlib
 import http.server
 import json
 import os
@@ -196,19 +197,14 @@ def test_a_size_that_stays_is_configured_once(souk, tmp_path):
     assert puts == [{"MemorySize": 256, "Timeout": 1}] and looks.count("GET") == 4
 
 
-def test_a_configuration_that_is_refused_for_now_is_given_again(souk, tmp_path):
-    """As Lambda does while it takes another: 409, then under way, then as somebody else wanted it."""
-    asked = []
-
+@contextlib.contextmanager
+def scripted_host(folder, answers):
+    """A host's API that answers as `answers(method, body)` says: a status and JSON. Yields the options for it."""
     class Api(http.server.BaseHTTPRequestHandler):
         def do_PUT(self):
-            asked.append(self.command)
-            sent = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-            puts = asked.count("PUT")
-            told = {"MemorySize": sent.get("MemorySize", 4096),
-                    "LastUpdateStatus": "InProgress" if self.command == "PUT" else "Successful"}
-            body = b"{}" if puts < 3 else json.dumps(told).encode()
-            self.send_response(409 if puts < 3 else 200)
+            status, told = answers(self.command, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+            body = json.dumps(told).encode()
+            self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -218,18 +214,40 @@ def test_a_configuration_that_is_refused_for_now_is_given_again(souk, tmp_path):
         def log_message(self, *words):
             pass
 
-    (tmp_path / "store").mkdir()
-    (tmp_path / "token").write_text("a" * 64 + "\n")
-    (tmp_path / "token").chmod(0o600)
+    (folder / "store").mkdir()
+    (folder / "token").write_text("a" * 64 + "\n")
+    (folder / "token").chmod(0o600)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api) as api:
         thread = threading.Thread(target=api.serve_forever)
         thread.start()
         try:
-            told = souk("function", "train", write_job(tmp_path), "-o", tmp_path / "model", "--store", tmp_path / "store",
-                        "--url", f"http://127.0.0.1:{api.server_port}", "--token-file", tmp_path / "token", code=4).stderr
+            yield ("--store", folder / "store", "--url", f"http://127.0.0.1:{api.server_port}", "--token-file",
+                   folder / "token")
         finally:
             api.shutdown()
             thread.join()
+
+
+def test_a_configuration_that_is_given_up_is_told_with_its_reason(souk, tmp_path):
+    told = {"MemorySize": 128, "LastUpdateStatus": "Failed", "LastUpdateStatusReason": "the role is gone"}
+    with scripted_host(tmp_path, lambda method, body: (200, told)) as options:
+        done = souk("function", "train", write_job(tmp_path), "-o", tmp_path / "model", *options, code=7)
+    assert "the function's configuration was not taken: the role is gone" in done.stderr
+
+
+def test_a_configuration_that_is_refused_for_now_is_given_again(souk, tmp_path):
+    """As Lambda does while it takes another: 409, then under way, then as somebody else wanted it."""
+    asked = []
+
+    def answers(method, body):
+        asked.append(method)
+        if asked.count("PUT") < 3:
+            return 409, {}
+        return 200, {"MemorySize": json.loads(body)["MemorySize"] if body else 4096,
+                     "LastUpdateStatus": "InProgress" if method == "PUT" else "Successful"}
+
+    with scripted_host(tmp_path, answers) as options:
+        told = souk("function", "train", write_job(tmp_path), "-o", tmp_path / "model", *options, code=4).stderr
     assert asked == ["PUT", "PUT", "PUT", "GET"]
     assert "4096 MB, not the 256 MB" in told
 
