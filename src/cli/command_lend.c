@@ -30,7 +30,8 @@ static const struct option lend_options[] = {
     {"cores", OPTION_TEXT, offsetof(struct lend_options, cores), "CORES",
      .help = "The most CPU to lend: 2, 0.5, or 50% of the machine; all of it by default."},
     {"memory", OPTION_TEXT, offsetof(struct lend_options, memory), "SIZE",
-     .help = "The most memory to lend: 8GiB, or 50%, which is the default."},
+     .help = "The most memory to lend: 8GiB, or 50%, which is the default. With functions "
+             "elsewhere: what their leases' own processes have of this machine, all together."},
     {"disk", OPTION_TEXT, offsetof(struct lend_options, disk), "SIZE",
      .help = "The most disk for data and results: 20GiB, or 50% of what is free; by default that, "
              "at most 20 GiB."},

@@ -9,14 +9,14 @@
 #include "source/remote.h"
 
 static int refuse_others(const struct lend_options *wanted, const struct peer_options *peer,
-                         struct error *error)
+                         bool is_elsewhere, struct error *error)
 {
     const struct {
         bool is_given;
         const char *flag;
     } others[] = {
         {wanted->cores != NULL, "--cores"},
-        {wanted->memory != NULL, "--memory"},
+        {wanted->memory != NULL && !is_elsewhere, "--memory"},
         {wanted->roles.count > 0, "--roles"},
         {wanted->network > OFFER_NETWORK_JOB, "--network open"},
         {wanted->images == 1, "--images yes"},
@@ -75,17 +75,20 @@ int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
     struct lend_function_price price = {0};
     if (functions->price && lend_function_price_read(text_of(functions->price), &price, error) < 0)
         return -1;
-    if (refuse_others(wanted, peer, error) < 0)
-        return -1;
     /* Functions here leave room for the process that calls them. */
     const bool is_elsewhere = functions->url || functions->is_lambda;
+    if (refuse_others(wanted, peer, is_elsewhere, error) < 0)
+        return -1;
     const int64_t memory_mb = is_elsewhere
                                   ? (int64_t)(functions->count * functions->memory_mb)
                                   : function_share_lent_mb(functions->count, functions->memory_mb);
     peer->functions = (struct peer_functions){.count = (uint32_t)functions->count,
                                               .memory_mb = (uint32_t)functions->memory_mb,
                                               .time_ms = (uint32_t)functions->time_ms,
-                                              .keep_warm_ms = (uint32_t)functions->keep_warm_ms};
+                                              .keep_warm_ms = (uint32_t)functions->keep_warm_ms,
+                                              .process_bytes = peer->ram_bytes,
+                                              .process_share_milli = peer->ram_share_milli};
+    peer->ram_share_milli = 0;
     peer->ram_bytes = memory_mb << 20;
     peer->cores_milli = (memory_mb * 1000 + HOST_MB_PER_CORE - 1) / HOST_MB_PER_CORE;
     lend_function_price_set(price.is_dollars ? 0 : price.micro, peer);

@@ -3,6 +3,11 @@
 #include "source/remote.h"
 #include "testing/testing.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TOKEN "0123456789abcdef0123456789abcdef"
+
 static struct lend_options eight(void)
 {
     return (struct lend_options){
@@ -86,6 +91,36 @@ TEST(what_functions_have_no_use_for_is_refused)
     }
 }
 
+TEST(memory_beside_functions_elsewhere_is_for_the_processes_of_their_leases)
+{
+    struct error error = {0};
+    struct remote_credentials credentials = {0};
+    struct peer_options peer;
+    struct lend_options wanted = eight();
+    AUTO(arena) struct arena *arena = arena_new(0);
+    wanted.functions.url = "http://127.0.0.1:9001";
+    wanted.functions.name = "souk-train";
+    char path[] = "/tmp/souk-lend-functions-XXXXXX";
+    AUTO_FD int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, TOKEN, strlen(TOKEN)) == (ssize_t)strlen(TOKEN));
+    wanted.functions.token_file = path;
+    wanted.functions.store = "/srv/store";
+    wanted.memory = "1GiB";
+    peer_options_init(&peer);
+    peer.ram_bytes = INT64_C(1) << 30; /* as command_lend.c reads it */
+    ASSERT_OK(lend_functions_parse(arena, &wanted, &credentials, &peer, &error));
+    assert_int_equal(peer.functions.process_bytes, INT64_C(1) << 30);
+    assert_int_equal(peer.ram_bytes, INT64_C(4096) << 20);
+    wanted.memory = "25%";
+    peer_options_init(&peer);
+    peer.ram_share_milli = 250;
+    ASSERT_OK(lend_functions_parse(arena, &wanted, &credentials, &peer, &error));
+    assert_int_equal(peer.functions.process_share_milli, 250);
+    assert_int_equal(peer.ram_share_milli, 0);
+    assert_int_equal(peer.ram_bytes, INT64_C(4096) << 20);
+    unlink(path);
+}
+
 TEST(functions_elsewhere_need_a_place_to_meet)
 {
     struct error error = {0};
@@ -114,6 +149,7 @@ int main(void)
         cmocka_unit_test(a_least_price_is_split_as_the_market_s_first_prices_are),
         cmocka_unit_test(without_functions_nothing_is_changed),
         cmocka_unit_test(what_functions_have_no_use_for_is_refused),
+        cmocka_unit_test(memory_beside_functions_elsewhere_is_for_the_processes_of_their_leases),
         cmocka_unit_test(functions_elsewhere_need_a_place_to_meet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,6 +35,7 @@ struct daemon {
     struct past past;    /* those that ended here */
     struct list reapers;
     enum yield_level yield; /* of all leases */
+    bool is_full;           /* as the market was told: no other lease's process fits */
     size_t awaited_count;   /* keepers that have not answered TAKE */
     struct lent lent;
     struct standing *standing;
@@ -118,6 +119,8 @@ void daemon_set_yield(struct daemon *daemon, enum yield_level level);
 void daemon_reclaim(struct daemon *daemon, struct holding *holding, int64_t grace_ms,
                     struct text reason);
 void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms, struct text reason);
+/* What those take that run, into `out`, which has room for all. */
+size_t daemon_list_uses(const struct daemon *daemon, struct lent_use out[DAEMON_LEASE_MAX]);
 /* Those that run, into `out` if it is not NULL, which has room for all. */
 size_t daemon_list_running(const struct daemon *daemon, struct lease_fence *out);
 /* Leaves the keepers to themselves, or ends them. */
@@ -164,6 +167,8 @@ uint64_t daemon_take_gpu_ms(struct holding *holding);
 MUST_CHECK int daemon_open_owner(struct daemon *daemon, struct error *error);
 /* The owner is watched closely while leases run, and the market hears more often. */
 void daemon_watch_leases(struct daemon *daemon);
+/* Leases began or ended: where there is room for no other, the market is told to give none. */
+void daemon_check_room(struct daemon *daemon);
 /* Tells the market what the owner leaves to leases. */
 void daemon_tell_yield(struct daemon *daemon);
 void daemon_on_earnings(struct daemon *daemon, const struct earnings_message *earnings);

@@ -54,6 +54,15 @@ size_t daemon_list_running(const struct daemon *daemon, struct lease_fence *out)
     return count;
 }
 
+size_t daemon_list_uses(const struct daemon *daemon, struct lent_use out[DAEMON_LEASE_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < daemon->holdings.count && count < DAEMON_LEASE_MAX; i++)
+        if (!holding_state(daemon_holding_at(daemon, i))->has_ended)
+            out[count++] = holding_state(daemon_holding_at(daemon, i))->use;
+    return count;
+}
+
 /* ---- Keepers --------------------------------------------------------------------------------- */
 
 static void lease_folder(const struct daemon *daemon, struct lease_fence lease,
@@ -210,8 +219,10 @@ static int daemon_take_message(struct daemon *daemon, struct holding *holding, u
     if (message.type == LEASE_MESSAGE_LOG && !daemon->is_welcome && daemon->is_stopping)
         daemon_drop_log(holding);
     outbox_send_encoded(daemon->outbox, type, payload, daemon_now_ns(daemon));
-    if (message.type == LEASE_MESSAGE_STATE && is_last(message.state.state))
+    if (message.type == LEASE_MESSAGE_STATE && is_last(message.state.state)) {
         holding_state(holding)->has_ended = true;
+        daemon_check_room(daemon);
+    }
     return 0;
 }
 

@@ -56,9 +56,9 @@ static enum machine_yield market_yield(const struct daemon *daemon)
     }
     switch (yield_level(daemon)) {
     case YIELD_FULL:
-        return MACHINE_YIELD_NONE;
+        return daemon->is_full ? MACHINE_YIELD_DRAINING : MACHINE_YIELD_NONE;
     case YIELD_LOW:
-        return MACHINE_YIELD_LOW;
+        return daemon->is_full ? MACHINE_YIELD_DRAINING : MACHINE_YIELD_LOW;
     case YIELD_FROZEN:
     case YIELD_LEVEL_COUNT:
         break;
@@ -76,6 +76,20 @@ void daemon_tell_yield(struct daemon *daemon)
         .yield = {market_yield(daemon),
                   (uint64_t)(left_ms < LEASE_PAUSE_MS_MAX ? left_ms : LEASE_PAUSE_MS_MAX)}};
     outbox_send(daemon->outbox, &message, daemon_now_ns(daemon));
+}
+
+void daemon_check_room(struct daemon *daemon)
+{
+    struct lent_use running[DAEMON_LEASE_MAX];
+    const size_t count = daemon_list_uses(daemon, running);
+    const bool is_full = !lent_has_room(&daemon->lent, running, count);
+    if (is_full == daemon->is_full)
+        return;
+    daemon->is_full = is_full;
+    log_event(LOG_INFO, is_full ? "no_room_for_processes" : "room_for_processes", "leases=%zu",
+              count);
+    if (daemon->owner)
+        daemon_tell_yield(daemon);
 }
 
 static void daemon_on_owner(void *context)
@@ -113,6 +127,7 @@ void daemon_watch_leases(struct daemon *daemon)
         owner_set_working(daemon->owner, daemon_list_running(daemon, NULL) > 0);
     daemon_watch_gpus(daemon);
     daemon_pace_heartbeats(daemon);
+    daemon_check_room(daemon);
 }
 
 /* ---- The owner's word ------------------------------------------------------------------------ */

@@ -37,10 +37,7 @@ static int daemon_check_start(struct daemon *daemon, const struct lease_document
                          DAEMON_LEASE_MAX);
     const int64_t now_ms = clock_utc_ms(loop_clock(daemon->loop)) + daemon->market_ahead_ms;
     struct lent_use running[DAEMON_LEASE_MAX];
-    size_t count = 0;
-    for (size_t i = 0; i < daemon->holdings.count; i++)
-        if (!holding_state(daemon_holding_at(daemon, i))->has_ended)
-            running[count++] = holding_state(daemon_holding_at(daemon, i))->use;
+    const size_t count = daemon_list_uses(daemon, running);
     if (lease_check(document, now_ms, error) < 0)
         return -1;
     if (lent_check(&daemon->lent, document, running, count, error) < 0)

@@ -3,7 +3,8 @@
 #include "function/host.h"
 
 enum {
-    OWN_PART = 4, /* of the lease's memory, and of a machine's that only calls functions */
+    OWN_PART = 4,  /* of the lease's memory */
+    ROOM_PART = 2, /* of the room at most */
     OWN_MB_LEAST = 128,
     OWN_MB_MAX = 2048,
     OWN_MILLI_LEAST = 250, /* it works while functions do not: little of it is on top of theirs */
@@ -20,13 +21,28 @@ static int64_t within(int64_t value, int64_t least, int64_t most)
     return value < least ? least : least_of(value, most);
 }
 
+static int64_t part_of_lease_mb(int64_t ram_mb)
+{
+    return within(ram_mb / OWN_PART, OWN_MB_LEAST, OWN_MB_MAX);
+}
+
+int64_t function_share_of_room(int64_t ram_bytes, int64_t room_bytes)
+{
+    const int64_t most_mb = within((room_bytes >> 20) / ROOM_PART, OWN_MB_LEAST, OWN_MB_MAX);
+    return least_of(part_of_lease_mb(ram_bytes >> 20), most_mb) << 20;
+}
+
+int64_t function_share_least_bytes(void)
+{
+    return (int64_t)OWN_MB_LEAST << 20;
+}
+
 struct function_share function_share(const struct function_share_wish *wish)
 {
     const int64_t ram_mb = wish->ram_bytes >> 20;
-    int64_t own_mb = least_of(within(ram_mb / OWN_PART, OWN_MB_LEAST, OWN_MB_MAX), ram_mb);
-    if (wish->is_elsewhere)
-        own_mb = least_of(own_mb,
-                          within((wish->machine_bytes >> 20) / OWN_PART, OWN_MB_LEAST, OWN_MB_MAX));
+    const int64_t own_mb = wish->is_elsewhere
+                               ? function_share_of_room(wish->ram_bytes, wish->room_bytes) >> 20
+                               : least_of(part_of_lease_mb(ram_mb), ram_mb);
     /* A lease that is too small for both has a function of the least size all the same. */
     const int64_t left_mb = wish->is_elsewhere ? ram_mb : ram_mb - own_mb;
     const int64_t cores_milli =

@@ -13,7 +13,7 @@ static struct function_share share_of(int64_t ram_mb, uint32_t memory_mb, bool i
                                                         .cores_milli = cores_of(ram_mb),
                                                         .memory_mb = memory_mb,
                                                         .is_elsewhere = is_elsewhere,
-                                                        .machine_bytes = INT64_C(4) << 30});
+                                                        .room_bytes = INT64_C(2) << 30});
 }
 
 TEST(what_is_lent_has_as_many_functions_as_were_said_and_is_not_exceeded)
@@ -48,7 +48,7 @@ TEST(functions_elsewhere_have_the_lease_and_the_process_a_part_of_its_machine)
     const struct function_share share = share_of(176900, 1769, true);
     assert_int_equal(share.count, 100);
     assert_int_equal(share.memory_mb, 1769);
-    assert_int_equal(share.own_bytes, INT64_C(1) << 30); /* a quarter of 4 GiB */
+    assert_int_equal(share.own_bytes, INT64_C(1) << 30); /* half of the room */
     assert_int_equal(share.own_milli, 1000);
     assert_int_equal(share_of(512, 256, true).own_bytes, INT64_C(128) << 20);
 }

@@ -5,8 +5,8 @@
  *              u64 disk_bytes, u32 gpus, u64 cache_bytes, u8 is_direct, open, text data_path,
  *              text index_url, u32 count, text software..., text sdk_folder,
  *              functions, bytes sandbox_host
- *     functions  u32 memory_mb, u32 time_ms, u32 keep_warm_ms, text name, text url, text token,
- *              text store, five times text key
+ *     functions  u32 memory_mb, u32 time_ms, u32 keep_warm_ms, u64 process_bytes, text name,
+ *              text url, text token, text store, five times text key
  *     open     u32 count, u32 resolver..., u32 count, (u32 address, u32 bits)..., i64 kbit_per_s
  *     TAKE     u32 version, u64 lease, u64 fence
  *     MARKET   bool is_linked, i64 ahead_ms, text server_url, text fingerprint, text link_address,
@@ -73,6 +73,7 @@ static void functions_encode(const struct keeper_functions *functions, struct bu
     wire_put_u32(payload, functions->memory_mb);
     wire_put_u32(payload, functions->time_ms);
     wire_put_u32(payload, functions->keep_warm_ms);
+    wire_put_u64(payload, functions->process_bytes);
     wire_put_text(payload, functions->name);
     wire_put_text(payload, functions->url);
     wire_put_text(payload, functions->token);
@@ -86,6 +87,9 @@ static void functions_decode(struct wire_reader *reader, struct keeper_functions
     functions->memory_mb = wire_get_u32(reader);
     functions->time_ms = wire_get_u32(reader);
     functions->keep_warm_ms = wire_get_u32(reader);
+    functions->process_bytes = wire_get_u64(reader);
+    if (functions->process_bytes > INT64_MAX)
+        wire_reader_fail(reader, "no memory");
     functions->name = wire_get_text(reader, KEEPER_ADDRESS_MAX);
     functions->url = wire_get_text(reader, KEEPER_ADDRESS_MAX);
     functions->token = wire_get_text(reader, KEEPER_KEY_MAX);

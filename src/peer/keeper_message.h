@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    KEEPER_VERSION = 12,
+    KEEPER_VERSION = 13,
     KEEPER_PATH_MAX = 4096,
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,
@@ -65,6 +65,8 @@ struct keeper_functions {
     uint32_t memory_mb;    /* of each, at most; 0: there are none */
     uint32_t time_ms;      /* of a call, at most */
     uint32_t keep_warm_ms; /* one without calls */
+    /* What the processes of all leases have of this machine, where functions are elsewhere. */
+    uint64_t process_bytes;
     /* Those of a host elsewhere, by its token, or of Lambda, by the keys. */
     struct text name;  /* empty: they run here, and all else is empty, too */
     struct text url;   /* empty: Lambda's */

@@ -24,6 +24,7 @@ static const struct keeper_message samples[] = {
                .functions = {.memory_mb = 512,
                              .time_ms = 60000,
                              .keep_warm_ms = 300,
+                             .process_bytes = UINT64_C(3) << 32,
                              .name = {"train", 5},
                              .url = {"http://h", 8},
                              .token = {"word", 4},

@@ -1,6 +1,8 @@
 #include "peer/lent.h"
 
 #include "base/assert.h"
+#include "base/units.h"
+#include "peer/function_share.h"
 
 #include <inttypes.h>
 
@@ -81,6 +83,39 @@ static const struct lent_offer *find_offer(const struct lent *lent, uint64_t off
     return NULL;
 }
 
+static int64_t room_left(const struct lent *lent, const struct lent_use *running,
+                         size_t running_count)
+{
+    const int64_t room_bytes = lent->ceiling.process_bytes;
+    int64_t left_bytes = room_bytes;
+    for (size_t i = 0; i < running_count; i++)
+        left_bytes -= function_share_of_room(running[i].resources.ram_bytes, room_bytes);
+    return left_bytes > 0 ? left_bytes : 0;
+}
+
+bool lent_has_room(const struct lent *lent, const struct lent_use *running, size_t running_count)
+{
+    return lent->ceiling.process_bytes == 0 ||
+           room_left(lent, running, running_count) >= function_share_least_bytes();
+}
+
+static int check_room(const struct lent *lent, const struct lease_document *document,
+                      const struct lent_use *running, size_t running_count, struct error *error)
+{
+    const int64_t room_bytes = lent->ceiling.process_bytes;
+    const int64_t wanted = function_share_of_room(document->ram_bytes, room_bytes);
+    const int64_t left = room_left(lent, running, running_count);
+    char needs[UNITS_TEXT_SIZE], has[UNITS_TEXT_SIZE], all[UNITS_TEXT_SIZE];
+    if (room_bytes == 0 || wanted <= left)
+        return 0;
+    return error_set(error, ERROR_REFUSED,
+                     "the process of lease %" PRIu64
+                     " needs %s of this machine; %s are left of the %s that its owner gives those "
+                     "of all leases (souk lend --memory)",
+                     document->lease, units_format_bytes(wanted, needs),
+                     units_format_bytes(left, has), units_format_bytes(room_bytes, all));
+}
+
 int lent_check(const struct lent *lent, const struct lease_document *document,
                const struct lent_use *running, size_t running_count, struct error *error)
 {
@@ -114,7 +149,7 @@ int lent_check(const struct lent *lent, const struct lease_document *document,
         return error_set(error, ERROR_REFUSED,
                          "lease %" PRIu64 " asks for more than is left of offer %" PRIu64,
                          document->lease, offer->offer);
-    return 0;
+    return check_room(lent, document, running, running_count, error);
 }
 
 /* What is left of one GPU; one that somebody has whole has nothing left. */

@@ -5,6 +5,9 @@
  * `souk lend`: nothing the market says goes past it. Below it are the machine's offers as the
  * market told them last over the link, so that an offer changed on the web holds without a restart.
  * Both bound the sum of all running leases, not each one alone.
+ *
+ * Of functions elsewhere what is lent is not this machine's, but the processes of their leases are:
+ * those have a room of its memory together, and a lease whose process does not fit is refused.
  */
 #pragma once
 
@@ -27,6 +30,7 @@ struct lease_limits {
     bool has_images;            /* a lease may bring an image to run in */
     enum offer_install install; /* what may be installed for a lease */
     bool forbids_programs;      /* functions do the work: training and nothing else */
+    int64_t process_bytes;      /* of leases on functions elsewhere; 0: all that is lent is here */
 };
 
 struct lent {
@@ -52,11 +56,15 @@ struct lent_use lent_use_of(const struct lease_document *document);
 
 /*
  * REFUSED when the lease, on top of those that run, takes more than its offer or the ceiling, when
- * its role is not lent, or when its offer is none of this machine's.
+ * its role is not lent, when its offer is none of this machine's, or there is no room for its
+ * process.
  */
 MUST_CHECK int lent_check(const struct lent *lent, const struct lease_document *document,
                           const struct lent_use *running, size_t running_count,
                           struct error *error);
+
+/* Whether there is room for the process of any lease. */
+bool lent_has_room(const struct lent *lent, const struct lent_use *running, size_t running_count);
 
 /* REFUSED when the lease reaches further, or brings more, than the owner lets any, whatever the
  * market says. Part of lent_check; alone for leases that run already. */

@@ -1,3 +1,5 @@
+#include "base/random.h"
+#include "peer/function_share.h"
 #include "peer/lent.h"
 #include "testing/testing.h"
 
@@ -159,6 +161,74 @@ TEST(a_role_must_be_of_the_offer_and_of_the_ceiling)
     ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
 }
 
+/* A hundred functions of 1769 MB elsewhere, called from a machine that gives 2 GiB to that. */
+static struct lent of_functions_elsewhere(void)
+{
+    static const struct resources all = {
+        .cores_milli = 100000, .ram_bytes = INT64_C(176900) << 20, .disk_bytes = INT64_C(1) << 40};
+    static const struct lent_offer offer = {
+        .offer = 7, .resources = all, .roles = 1 << LEASE_ROLE_WORKER};
+    struct lent lent;
+    lent_init(&lent, &(struct lease_limits){.cores_milli = all.cores_milli,
+                                            .ram_bytes = all.ram_bytes,
+                                            .disk_bytes = all.disk_bytes,
+                                            .roles = 1 << LEASE_ROLE_WORKER,
+                                            .forbids_programs = true,
+                                            .process_bytes = INT64_C(2) << 30});
+    lent_set_offers(&lent, &(struct offers_message){.offers = &offer, .offer_count = 1});
+    return lent;
+}
+
+TEST(processes_of_leases_on_functions_elsewhere_do_not_overcommit_their_machine)
+{
+    struct random random;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        const struct lent lent = of_functions_elsewhere();
+        struct lent_use running[100];
+        size_t count = 0;
+        int64_t taken_bytes = 0;
+        random_init(&random, seed);
+        for (int i = 0; i < 100; i++) {
+            struct error error = {0};
+            struct lease_document document = lease(7, 1000);
+            document.ram_bytes = (128 + (int64_t)random_below(&random, 1641)) << 20;
+            if (lent_check(&lent, &document, running, count, &error) < 0) {
+                assert_int_equal(error.code, ERROR_REFUSED);
+                assert_non_null(strstr(error.message, "(souk lend --memory)"));
+                continue;
+            }
+            const struct function_share share = function_share(
+                &(struct function_share_wish){.ram_bytes = document.ram_bytes,
+                                              .cores_milli = document.cores_milli,
+                                              .memory_mb = 1769,
+                                              .is_elsewhere = true,
+                                              .room_bytes = lent.ceiling.process_bytes});
+            taken_bytes += share.own_bytes; /* which its sandbox may have */
+            running[count++] = lent_use_of(&document);
+        }
+        if (taken_bytes > lent.ceiling.process_bytes || lent_has_room(&lent, running, count))
+            fail_msg("seed %d: %zu leases", (int)seed, count);
+    }
+}
+
+TEST(room_that_a_lease_leaves_is_another_s)
+{
+    struct error error = {0};
+    const struct lent lent = of_functions_elsewhere();
+    struct lease_document document = lease(7, 1000);
+    document.ram_bytes = INT64_C(8) << 30; /* its process has a GiB, half of the room */
+    const struct lent_use use = lent_use_of(&document), running[] = {use, use};
+    assert_true(lent_has_room(&lent, running, 1));
+    ASSERT_OK(lent_check(&lent, &document, running, 1, &error));
+    assert_false(lent_has_room(&lent, running, 2));
+    ASSERT_FAILS(lent_check(&lent, &document, running, 2, &error), ERROR_REFUSED);
+    assert_string_equal(error.message,
+                        "the process of lease 1 needs 1.0 GiB of this machine; 0 B are left of the "
+                        "2.0 GiB that its owner gives those of all leases (souk lend --memory)");
+    const struct lent here = told();
+    assert_true(lent_has_room(&here, running, 2)); /* all that is lent is this machine's */
+}
+
 static struct lent_use with_gpus(uint32_t gpus, int64_t milli)
 {
     return (struct lent_use){.resources = {.gpus_milli = milli}, .gpus = gpus};
@@ -210,6 +280,9 @@ int main(void)
         cmocka_unit_test(offers_told_anew_replace_the_old_ones),
         cmocka_unit_test(nothing_is_lent_before_the_market_has_told_the_offers),
         cmocka_unit_test(a_role_must_be_of_the_offer_and_of_the_ceiling),
+        cmocka_unit_test(
+            processes_of_leases_on_functions_elsewhere_do_not_overcommit_their_machine),
+        cmocka_unit_test(room_that_a_lease_leaves_is_another_s),
         cmocka_unit_test(a_lease_gets_gpus_that_no_other_has),
         cmocka_unit_test(parts_of_a_gpu_go_together),
     };

@@ -7,6 +7,7 @@
 #include "peer/cache.h"
 #include "peer/daemon.h"
 #include "peer/enlist.h"
+#include "peer/function_share.h"
 #include "peer/identity.h"
 #include "peer/open_network.h"
 #include "peer/peer_internal.h"
@@ -106,6 +107,11 @@ static void resolve_shares(struct peer_options *options, const struct machine_pr
     options->ram_bytes = share_of(probe->ram_bytes, options->ram_share_milli, options->ram_bytes);
     options->disk_bytes =
         share_of(probe->disk_bytes, options->disk_share_milli, options->disk_bytes);
+    struct peer_functions *functions = &options->functions;
+    functions->process_bytes =
+        share_of(probe->ram_bytes, functions->process_share_milli, functions->process_bytes);
+    if (functions->name && functions->process_bytes == 0)
+        functions->process_bytes = probe->ram_bytes / 2;
 }
 
 /* The lowest `count` of them; negative: all. */
@@ -161,6 +167,16 @@ static int read_limits(const struct peer_options *options, const struct machine_
         return error_set(error, ERROR_INVALID, "the disk has %s free, not %s",
                          units_format_bytes(probe->disk_bytes, has),
                          units_format_bytes(limits.disk_bytes, wants));
+    limits.process_bytes = is_elsewhere ? options->functions.process_bytes : 0;
+    if (is_elsewhere && limits.process_bytes < function_share_least_bytes())
+        return error_set(error, ERROR_INVALID,
+                         "%s of this machine do not hold the process of one lease, which has %s",
+                         units_format_bytes(limits.process_bytes, has),
+                         units_format_bytes(function_share_least_bytes(), wants));
+    if (limits.process_bytes > probe->ram_bytes)
+        return error_set(error, ERROR_INVALID, "this machine has %s of memory, not %s",
+                         units_format_bytes(probe->ram_bytes, has),
+                         units_format_bytes(limits.process_bytes, wants));
     *out_limits = limits;
     return 0;
 }
@@ -358,6 +374,7 @@ static struct keeper_functions keeper_functions(const struct peer_functions *fun
     struct keeper_functions told = {.memory_mb = functions->count ? functions->memory_mb : 0,
                                     .time_ms = functions->time_ms,
                                     .keep_warm_ms = functions->keep_warm_ms,
+                                    .process_bytes = (uint64_t)functions->process_bytes,
                                     .name = text_of(functions->name),
                                     .url = text_of(functions->url),
                                     .token = text_of(functions->token),

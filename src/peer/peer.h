@@ -43,6 +43,9 @@ struct peer_functions {
     const char *token; /* of the host */
     const char *store; /* where lease and function meet: function/object_store.h */
     const struct remote_credentials *credentials; /* of Lambda and S3; NULL: none */
+    /* Of this machine's memory, for the processes of all their leases; 0: half of it. */
+    int64_t process_bytes;
+    int64_t process_share_milli; /* instead of an amount; 0: none given */
 };
 
 /* Bits of peer_options.roles. */

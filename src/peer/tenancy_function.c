@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define RECORDS_BYTES_MAX (INT64_C(1) << 31) /* that are carried elsewhere, through memory */
 
@@ -79,7 +78,7 @@ static struct function_share share_of(const struct tenancy *tenancy)
         .cores_milli = tenancy->document.cores_milli,
         .memory_mb = tenancy->host->functions.memory_mb,
         .is_elsewhere = tenancy->host->functions.name.size > 0,
-        .machine_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
+        .room_bytes = (int64_t)tenancy->host->functions.process_bytes,
     };
     return function_share(&wish);
 }
