@@ -59,6 +59,17 @@ int object_store_put(struct object_store *store, const char *key, struct text by
     return check_key(key, error) < 0 ? -1 : store->ops->put(store, key, bytes, is_once, error);
 }
 
+int object_store_fetch(struct object_store *store, const char *key, int fd, size_t bytes_max,
+                       struct error *error)
+{
+    return check_key(key, error) < 0 ? -1 : store->ops->fetch(store, key, fd, bytes_max, error);
+}
+
+int object_store_put_file(struct object_store *store, const char *key, int fd, struct error *error)
+{
+    return check_key(key, error) < 0 ? -1 : store->ops->put_file(store, key, fd, error);
+}
+
 int object_store_delete(struct object_store *store, const char *key, struct error *error)
 {
     return check_key(key, error) < 0 ? -1 : store->ops->delete (store, key, error);

@@ -28,6 +28,9 @@ struct object_store_options {
     const char *place; /* a folder, which is there, or "s3://bucket/prefix" */
     const struct remote_credentials *credentials; /* of S3; copied; NULL: none */
     uint32_t attempts_max;                        /* of S3, before it is UNAVAILABLE; 0: 5 */
+    /* Of S3, about once a second; true: what is asked fails with CONFLICT. May be NULL. */
+    bool (*is_stopped)(void *context);
+    void *context;
 };
 
 struct object_store;
@@ -55,6 +58,13 @@ MUST_CHECK int object_store_read_part(struct object_store *store, const char *ke
 /* `is_once`: CONFLICT, changing nothing, where there is something; it may be this call's own. */
 MUST_CHECK int object_store_put(struct object_store *store, const char *key, struct text bytes,
                                 bool is_once, struct error *error);
+/* As read and put, by a file that nobody else writes; so an object takes no memory of its size.
+ * `fd` is empty and fetched into, at most `bytes_max`, or all of it is put in place of what is
+ * there. */
+MUST_CHECK int object_store_fetch(struct object_store *store, const char *key, int fd,
+                                  size_t bytes_max, struct error *error);
+MUST_CHECK int object_store_put_file(struct object_store *store, const char *key, int fd,
+                                     struct error *error);
 /* One that is not there is fine. */
 MUST_CHECK int object_store_delete(struct object_store *store, const char *key,
                                    struct error *error);

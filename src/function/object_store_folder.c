@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { BESIDE_SIZE = 26 };
+enum { BESIDE_SIZE = 26, COPY_BYTES = 256 << 10 };
 
 struct folder_store {
     struct object_store store;
@@ -90,7 +90,37 @@ static int write_all(int fd, struct text bytes, struct error *error)
             return error_set_errno(error, errno, "write an object");
         done += written > 0 ? (size_t)written : 0;
     }
-    return fdatasync(fd) < 0 ? error_set_errno(error, errno, "write an object to the disk") : 0;
+    return 0;
+}
+
+/* From the first byte on; what is read may grow meanwhile. */
+static int copy_bytes(int from_fd, int to_fd, size_t bytes_max, struct error *error)
+{
+    char bytes[COPY_BYTES];
+    for (size_t done = 0;;) {
+        const ssize_t got = pread(from_fd, bytes, sizeof(bytes), (off_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_set_errno(error, errno, "read an object");
+        if (got == 0)
+            return 0;
+        done += (size_t)got;
+        if (done > bytes_max)
+            return error_set(error, ERROR_EXHAUSTED, "an object is longer than %zu bytes",
+                             bytes_max);
+        if (write_all(to_fd, (struct text){bytes, (size_t)got}, error) < 0)
+            return -1;
+    }
+}
+
+static int folder_fetch(struct object_store *store, const char *key, int fd, size_t bytes_max,
+                        struct error *error)
+{
+    AUTO_FD int from_fd = -1;
+    if (open_object(store, key, bytes_max, &from_fd, error) < 0)
+        return -1;
+    return copy_bytes(from_fd, fd, bytes_max, error);
 }
 
 /* Opens the folder that the key lies in, step by step; `is_made`: makes what is not there. */
@@ -125,8 +155,23 @@ static int make_beside(int folder_fd, char beside[BESIDE_SIZE], struct error *er
     return fd < 0 ? error_set_errno(error, errno, "make an object in the store") : fd;
 }
 
-static int folder_put(struct object_store *store, const char *key, struct text bytes, bool is_once,
-                      struct error *error)
+/* What is put: bytes, or a file. */
+struct source {
+    struct text bytes;
+    int fd; /* -1: bytes */
+};
+
+static int write_source(int fd, const struct source *source, struct error *error)
+{
+    const int result = source->fd >= 0 ? copy_bytes(source->fd, fd, SIZE_MAX, error)
+                                       : write_all(fd, source->bytes, error);
+    if (result == 0 && fdatasync(fd) < 0)
+        return error_set_errno(error, errno, "write an object to the disk");
+    return result;
+}
+
+static int put_source(struct object_store *store, const char *key, const struct source *source,
+                      bool is_once, struct error *error)
 {
     char beside[BESIDE_SIZE];
     const char *name;
@@ -136,7 +181,7 @@ static int folder_put(struct object_store *store, const char *key, struct text b
     AUTO_FD int fd = make_beside(folder_fd, beside, error);
     if (fd < 0)
         return -1;
-    int result = write_all(fd, bytes, error);
+    int result = write_source(fd, source, error);
     if (result == 0 &&
         renameat2(folder_fd, beside, folder_fd, name, is_once ? RENAME_NOREPLACE : 0) < 0)
         result = errno == EEXIST ? error_set(error, ERROR_CONFLICT, "there is \"%s\" already", key)
@@ -144,6 +189,17 @@ static int folder_put(struct object_store *store, const char *key, struct text b
     if (result < 0)
         unlinkat(folder_fd, beside, 0);
     return result;
+}
+
+static int folder_put(struct object_store *store, const char *key, struct text bytes, bool is_once,
+                      struct error *error)
+{
+    return put_source(store, key, &(struct source){bytes, -1}, is_once, error);
+}
+
+static int folder_put_file(struct object_store *store, const char *key, int fd, struct error *error)
+{
+    return put_source(store, key, &(struct source){.fd = fd}, /* is_once= */ false, error);
 }
 
 static int folder_delete(struct object_store *store, const char *key, struct error *error)
@@ -168,6 +224,8 @@ static const struct object_store_ops folder_ops = {
     .read = folder_read,
     .read_part = folder_read_part,
     .put = folder_put,
+    .fetch = folder_fetch,
+    .put_file = folder_put_file,
     .delete = folder_delete,
     .free = folder_free,
 };

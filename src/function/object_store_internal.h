@@ -10,6 +10,9 @@ struct object_store_ops {
                      size_t size, struct error *error);
     int (*put)(struct object_store *store, const char *key, struct text bytes, bool is_once,
                struct error *error);
+    int (*fetch)(struct object_store *store, const char *key, int fd, size_t bytes_max,
+                 struct error *error);
+    int (*put_file)(struct object_store *store, const char *key, int fd, struct error *error);
     int (*delete)(struct object_store *store, const char *key, struct error *error);
     void (*free)(struct object_store *store);
 };

@@ -18,6 +18,8 @@ struct s3_store {
     struct remote_credentials credentials;
     struct http_session *session;
     uint32_t attempts_max;
+    bool (*is_stopped)(void *context);
+    void *context;
     char prefix[ADDRESS_SIZE]; /* without a slash behind it */
     /* Those read in parts, the newest first. */
     struct {
@@ -31,8 +33,9 @@ static struct s3_store *s3_of(struct object_store *store)
     return (struct s3_store *)store;
 }
 
-static int open_object(struct object_store *store, const char *key, struct remote **out_remote,
-                       struct error *error)
+/* `bytes_max` 0: as many as there are. */
+static int open_within(struct object_store *store, const char *key, size_t bytes_max,
+                       struct remote **out_remote, struct error *error)
 {
     const struct s3_store *s3 = s3_of(store);
     char address[ADDRESS_SIZE + OBJECT_KEY_SIZE];
@@ -40,9 +43,18 @@ static int open_object(struct object_store *store, const char *key, struct remot
     const struct remote_options options = {.address = address,
                                            .credentials = &s3->credentials,
                                            .attempts_max = s3->attempts_max,
+                                           .size_max = bytes_max,
                                            .connections = 1,
-                                           .session = s3->session};
+                                           .session = s3->session,
+                                           .is_stopped = s3->is_stopped,
+                                           .context = s3->context};
     return remote_open(&options, out_remote, error);
+}
+
+static int open_object(struct object_store *store, const char *key, struct remote **out_remote,
+                       struct error *error)
+{
+    return open_within(store, key, 0, out_remote, error);
 }
 
 static int s3_read(struct object_store *store, const char *key, struct buffer *out,
@@ -91,6 +103,20 @@ static int s3_put(struct object_store *store, const char *key, struct text bytes
                : remote_put_bytes(remote, bytes, is_once, error);
 }
 
+static int s3_fetch(struct object_store *store, const char *key, int fd, size_t bytes_max,
+                    struct error *error)
+{
+    AUTO(remote) struct remote *remote = NULL;
+    return open_within(store, key, bytes_max, &remote, error) < 0 ? -1
+                                                                  : remote_fetch(remote, fd, error);
+}
+
+static int s3_put_file(struct object_store *store, const char *key, int fd, struct error *error)
+{
+    AUTO(remote) struct remote *remote = NULL;
+    return open_object(store, key, &remote, error) < 0 ? -1 : remote_put(remote, fd, error);
+}
+
 static int s3_delete(struct object_store *store, const char *key, struct error *error)
 {
     AUTO(remote) struct remote *remote = NULL;
@@ -111,6 +137,8 @@ static const struct object_store_ops s3_ops = {
     .read = s3_read,
     .read_part = s3_read_part,
     .put = s3_put,
+    .fetch = s3_fetch,
+    .put_file = s3_put_file,
     .delete = s3_delete,
     .free = s3_free,
 };
@@ -125,6 +153,8 @@ int object_store_open_s3(const struct object_store_options *options,
     struct s3_store *s3 = memory_zeroed(1, sizeof(*s3));
     s3->store.ops = &s3_ops;
     s3->attempts_max = options->attempts_max;
+    s3->is_stopped = options->is_stopped;
+    s3->context = options->context;
     s3->session = http_session_new();
     if (options->credentials)
         s3->credentials = *options->credentials;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,6 +63,32 @@ TEST(an_object_is_put_read_replaced_and_deleted)
     ASSERT_FAILS(object_store_read(store, "a/b/c", &out, &error), ERROR_NOT_FOUND);
 }
 
+TEST(an_object_goes_from_store_to_store_by_a_file)
+{
+    AUTO(object_store) struct object_store *store = open_store();
+    struct error error = {0};
+    enum { SIZE = 600000 }; /* more than is copied at a time */
+    char *bytes = malloc(SIZE);
+    for (int i = 0; i < SIZE; i++)
+        bytes[i] = (char)(i * 31 + i / 256);
+    AUTO_FD int fd = memfd_create("object", MFD_CLOEXEC);
+    AUTO_FD int other_fd = memfd_create("object", MFD_CLOEXEC);
+    assert_true(fd >= 0 && other_fd >= 0);
+    ASSERT_FAILS(object_store_fetch(store, "a/b", fd, SIZE, &error), ERROR_NOT_FOUND);
+    ASSERT_OK(object_store_put(store, "a/b", (struct text){bytes, SIZE}, true, &error));
+    ASSERT_FAILS(object_store_fetch(store, "a/b", other_fd, SIZE - 1, &error), ERROR_EXHAUSTED);
+    ASSERT_OK(object_store_fetch(store, "a/b", fd, SIZE, &error));
+    ASSERT_OK(object_store_put_file(store, "a/c", fd, &error));
+    ASSERT_OK(object_store_put_file(store, "a/c", fd, &error)); /* in place of what is there */
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, SIZE);
+    ASSERT_OK(object_store_read(store, "a/c", &out, &error));
+    assert_int_equal(out.size, SIZE);
+    assert_memory_equal(out.data, bytes, SIZE);
+    ASSERT_FAILS(object_store_put_file(store, "../c", fd, &error), ERROR_INVALID);
+    free(bytes);
+}
+
 TEST(a_key_leads_nowhere_else)
 {
     AUTO(object_store) struct object_store *store = open_store();
@@ -92,6 +119,9 @@ TEST(a_store_that_is_away_is_unavailable)
     ASSERT_FAILS(object_store_put(store, "a", TEXT("x"), true, &error), ERROR_UNAVAILABLE);
     ASSERT_FAILS(object_store_read_part(store, "a", 0, &byte, 1, &error), ERROR_UNAVAILABLE);
     ASSERT_FAILS(object_store_delete(store, "a", &error), ERROR_UNAVAILABLE);
+    AUTO_FD int fd = memfd_create("object", MFD_CLOEXEC);
+    ASSERT_FAILS(object_store_fetch(store, "a", fd, 16, &error), ERROR_UNAVAILABLE);
+    ASSERT_FAILS(object_store_put_file(store, "a", fd, &error), ERROR_UNAVAILABLE);
 }
 
 TEST(of_many_who_put_once_one_is_let_in)
@@ -220,6 +250,8 @@ TEST(a_request_is_read_and_refused_by_its_table)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_object_goes_from_store_to_store_by_a_file, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(an_object_is_put_read_replaced_and_deleted, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_key_leads_nowhere_else, set_up, tear_down),

@@ -9,14 +9,21 @@
 #include "source/remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { ATTEMPTS_MAX = 3 };
+enum {
+    ATTEMPTS_MAX = 3,
+    END_MS = 60000,
+    END_EXTRA_MS = 3000, /* a store looks once a second whether it is to go on */
+};
 /* Of what its process, and functions, say there is. */
 #define MODEL_BYTES_MAX (PARCEL_VALUES_MAX * sizeof(float) + PARCEL_EXTRA_MAX)
 #define JOB_BYTES_MAX   ((size_t)2 * WORK_JSON_MAX)
@@ -37,19 +44,30 @@ struct tasks {
 
 struct carrier {
     char job[WORK_JOB_SIZE];
+    char place[PATH_MAX];              /* of its own store */
     struct object_store *own, *theirs; /* the thread's */
     size_t data_bytes_max;
-    bool has_job;          /* the thread's, as the next */
-    uint64_t version;      /* of the model that is there; 0: none */
-    uint64_t left_version; /* the last that could not be deleted; 0: none */
+    int64_t end_ms;
+    bool has_begun;         /* the thread's, as the next: something may be there */
+    bool has_job;           /* all of it is there */
+    bool is_clearing;       /* what it brought is taken away */
+    uint64_t version;       /* of the model that is there; 0: none */
+    uint64_t begun_version; /* of one that may be */
+    uint64_t left_version;  /* the last that could not be deleted; 0: none */
     int done_fd;
     struct loop_watch *watch;
+    struct loop_timer *timer; /* until the end is told, whatever the thread does */
+    void (*on_ended)(void *context);
+    void *context;
     bool has_thread;
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct tasks wanted, done; /* guarded by the mutex */
-    bool is_ending;            /* likewise */
+    struct tasks wanted, done;  /* guarded by the mutex */
+    atomic_bool is_ending;      /* changed under it */
+    _Atomic int64_t give_up_ns; /* likewise: when clearing ends, too */
+    bool is_over;               /* guarded by it: the thread is through */
+    bool is_abandoned;          /* likewise: the thread frees all */
 };
 
 static void tasks_add(struct tasks *tasks, struct task *task)
@@ -74,31 +92,58 @@ static struct task *tasks_take(struct tasks *tasks)
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* One that is there already was brought by an attempt before. */
-static int copy(struct object_store *from, struct object_store *to, const char *key,
-                size_t bytes_max, struct error *error)
+/* Of their store: at the end what is under way ends, and what clears it away has its time. */
+static bool is_stopped(void *context)
 {
-    struct buffer bytes AUTO_BUFFER;
-    buffer_init(&bytes, bytes_max);
-    if (object_store_read(from, key, &bytes, error) < 0)
+    const struct carrier *carrier = context;
+    if (!atomic_load(&carrier->is_ending))
+        return false;
+    return !carrier->is_clearing ||
+           clock_monotonic_ns(&clock_system) >= atomic_load(&carrier->give_up_ns);
+}
+
+/* A file without a name. The lease's process cannot reach it: what is sent from there does not
+ * change on its way. */
+static int open_scratch(const struct carrier *carrier, struct error *error)
+{
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/.carried-XXXXXX", carrier->place);
+    const int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(error, errno, "make a file for what is carried");
+    unlink(path);
+    return fd;
+}
+
+/* One that is there already was brought by an attempt before, and is the same. */
+static int copy(const struct carrier *carrier, bool is_back, const char *key, size_t bytes_max,
+                struct error *error)
+{
+    AUTO_FD int fd = open_scratch(carrier, error);
+    if (fd < 0 ||
+        object_store_fetch(is_back ? carrier->theirs : carrier->own, key, fd, bytes_max, error) < 0)
         return -1;
-    if (object_store_put(to, key, buffer_text(&bytes), /* is_once= */ true, error) < 0 &&
-        error->code != ERROR_CONFLICT)
-        return -1;
-    return 0;
+    return object_store_put_file(is_back ? carrier->own : carrier->theirs, key, fd, error);
+}
+
+static int copy_there(const struct carrier *carrier, const char *key, size_t bytes_max,
+                      struct error *error)
+{
+    return copy(carrier, /* is_back= */ false, key, bytes_max, error);
 }
 
 static int bring_job(struct carrier *carrier, struct error *error)
 {
     char key[OBJECT_KEY_SIZE];
+    carrier->has_begun = true;
     for (int i = 0; i < LESSON_PART_COUNT; i++) {
         work_data_key(carrier->job, lesson_part_names[i], key);
-        if (copy(carrier->own, carrier->theirs, key, carrier->data_bytes_max, error) < 0 &&
+        if (copy_there(carrier, key, carrier->data_bytes_max, error) < 0 &&
             !(i == LESSON_LABELS && error->code == ERROR_NOT_FOUND))
             return -1;
     }
     work_job_key(carrier->job, key);
-    if (copy(carrier->own, carrier->theirs, key, JOB_BYTES_MAX, error) < 0)
+    if (copy_there(carrier, key, JOB_BYTES_MAX, error) < 0)
         return -1;
     carrier->has_job = true;
     return 0;
@@ -122,7 +167,8 @@ static int bring(struct carrier *carrier, const struct work_request *request, st
     if (request->version == carrier->version)
         return 0;
     work_model_key(carrier->job, request->version, key);
-    if (copy(carrier->own, carrier->theirs, key, MODEL_BYTES_MAX, error) < 0)
+    carrier->begun_version = request->version;
+    if (copy_there(carrier, key, MODEL_BYTES_MAX, error) < 0)
         return -1;
     const uint64_t former = carrier->version;
     carrier->version = request->version;
@@ -135,7 +181,7 @@ static int fetch(struct carrier *carrier, const struct work_request *request, st
 {
     char key[OBJECT_KEY_SIZE];
     work_update_key(request, key);
-    if (copy(carrier->theirs, carrier->own, key, MODEL_BYTES_MAX, error) < 0)
+    if (copy(carrier, /* is_back= */ true, key, MODEL_BYTES_MAX, error) < 0)
         return -1;
     return object_store_delete(carrier->theirs, key, error);
 }
@@ -144,13 +190,17 @@ static int fetch(struct carrier *carrier, const struct work_request *request, st
 static void clear_away(struct carrier *carrier)
 {
     struct error error, later;
-    char keys[LESSON_PART_COUNT + 3][OBJECT_KEY_SIZE];
+    const uint64_t versions[] = {carrier->version, carrier->begun_version, carrier->left_version};
+    enum { VERSIONS = sizeof(versions) / sizeof(*versions) };
+    char keys[LESSON_PART_COUNT + VERSIONS + 1][OBJECT_KEY_SIZE];
     int count = 0;
     bool has_failed = false;
-    if (carrier->version)
-        work_model_key(carrier->job, carrier->version, keys[count++]);
-    if (carrier->left_version)
-        work_model_key(carrier->job, carrier->left_version, keys[count++]);
+    if (!carrier->has_begun)
+        return;
+    carrier->is_clearing = true;
+    for (int i = 0; i < VERSIONS; i++)
+        if (versions[i] && (i == 0 || versions[i] != versions[i - 1]))
+            work_model_key(carrier->job, versions[i], keys[count++]);
     for (int i = 0; i < LESSON_PART_COUNT; i++)
         work_data_key(carrier->job, lesson_part_names[i], keys[count++]);
     work_job_key(carrier->job, keys[count++]);
@@ -161,11 +211,19 @@ static void clear_away(struct carrier *carrier)
         log_event(LOG_WARN, "objects_left", "job=%s error=\"%s\"", carrier->job, error.message);
 }
 
+static void tell_loop(const struct carrier *carrier)
+{
+    const uint64_t one = 1;
+    const ssize_t written = write(carrier->done_fd, &one, sizeof(one));
+    ASSERT(written == sizeof(one));
+}
+
+static void carrier_done(struct carrier *carrier);
+
 static void *run(void *context)
 {
     struct carrier *carrier = context;
     for (;;) {
-        const uint64_t one = 1;
         pthread_mutex_lock(&carrier->mutex);
         while (!carrier->wanted.first && !carrier->is_ending)
             pthread_cond_wait(&carrier->changed, &carrier->mutex);
@@ -177,33 +235,58 @@ static void *run(void *context)
                                            : bring(carrier, &task->request, &task->error)) < 0;
         pthread_mutex_lock(&carrier->mutex);
         tasks_add(&carrier->done, task);
+        tell_loop(carrier);
         pthread_mutex_unlock(&carrier->mutex);
-        const ssize_t written = write(carrier->done_fd, &one, sizeof(one));
-        ASSERT(written == sizeof(one));
     }
     clear_away(carrier);
+    pthread_mutex_lock(&carrier->mutex);
+    carrier->is_over = true;
+    const bool is_abandoned = carrier->is_abandoned;
+    if (!is_abandoned)
+        tell_loop(carrier);
+    pthread_mutex_unlock(&carrier->mutex);
+    if (is_abandoned)
+        carrier_done(carrier);
     return NULL;
 }
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
+static void tell_end(void *context)
+{
+    struct carrier *carrier = context;
+    void (*on_ended)(void *context) = TAKE(carrier->on_ended);
+    loop_timer_stop(carrier->timer);
+    if (on_ended)
+        on_ended(carrier->context);
+}
+
+/* One after the other: a callback may end the carrier. */
+static struct task *take_done(struct carrier *carrier)
+{
+    pthread_mutex_lock(&carrier->mutex);
+    struct task *task = carrier->is_ending ? NULL : tasks_take(&carrier->done);
+    pthread_mutex_unlock(&carrier->mutex);
+    return task;
+}
+
 static void on_done(void *context, uint32_t events)
 {
     struct carrier *carrier = context;
     uint64_t count;
+    struct task *task;
     (void)events;
     if (read(carrier->done_fd, &count, sizeof(count)) != sizeof(count))
         return;
-    struct tasks done;
-    pthread_mutex_lock(&carrier->mutex);
-    done = carrier->done;
-    carrier->done = (struct tasks){0};
-    pthread_mutex_unlock(&carrier->mutex);
-    struct task *task;
-    while ((task = tasks_take(&done))) {
+    while ((task = take_done(carrier))) {
         task->callback(task->context, task->has_failed ? &task->error : NULL);
         free(task);
     }
+    pthread_mutex_lock(&carrier->mutex);
+    const bool is_over = carrier->is_over;
+    pthread_mutex_unlock(&carrier->mutex);
+    if (is_over)
+        tell_end(carrier);
 }
 
 static void ask(struct carrier *carrier, bool is_fetch, const struct work_request *request,
@@ -234,17 +317,23 @@ void carrier_fetch(struct carrier *carrier, const struct work_request *request,
 int carrier_open(const struct carrier_options *options, struct carrier **out_carrier,
                  struct error *error)
 {
-    const struct object_store_options own = {.place = options->own};
-    const struct object_store_options theirs = {
-        .place = options->place, .credentials = options->credentials, .attempts_max = ATTEMPTS_MAX};
     AUTO(carrier) struct carrier *carrier = memory_zeroed(1, sizeof(*carrier));
+    const struct object_store_options own = {.place = options->own};
+    const struct object_store_options theirs = {.place = options->place,
+                                                .credentials = options->credentials,
+                                                .attempts_max = ATTEMPTS_MAX,
+                                                .is_stopped = is_stopped,
+                                                .context = carrier};
     carrier->data_bytes_max = options->data_bytes_max;
+    carrier->end_ms = options->end_ms ? options->end_ms : END_MS;
+    carrier->timer = loop_timer_new(options->loop, tell_end, carrier);
     carrier->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&carrier->mutex, NULL);
     pthread_cond_init(&carrier->changed, NULL);
     if (carrier->done_fd < 0)
         return error_set_errno(error, errno, "make an eventfd");
     if (text_copy(text_of(options->job), carrier->job, sizeof(carrier->job), error) < 0 ||
+        text_copy(text_of(options->own), carrier->place, sizeof(carrier->place), error) < 0 ||
         object_store_open(&own, &carrier->own, error) < 0 ||
         object_store_open(&theirs, &carrier->theirs, error) < 0 ||
         loop_watch_open(options->loop, carrier->done_fd, LOOP_READ, on_done, carrier,
@@ -265,17 +354,9 @@ static void tasks_free(struct tasks *tasks)
         free(task);
 }
 
-void carrier_free(struct carrier *carrier)
+/* By whoever is the last to know of it; without its thread. */
+static void carrier_done(struct carrier *carrier)
 {
-    if (!carrier)
-        return;
-    pthread_mutex_lock(&carrier->mutex);
-    carrier->is_ending = true;
-    pthread_cond_signal(&carrier->changed);
-    pthread_mutex_unlock(&carrier->mutex);
-    if (carrier->has_thread)
-        pthread_join(carrier->thread, NULL);
-    loop_watch_free(carrier->watch);
     tasks_free(&carrier->wanted);
     tasks_free(&carrier->done);
     object_store_free(carrier->own);
@@ -285,4 +366,45 @@ void carrier_free(struct carrier *carrier)
     pthread_mutex_destroy(&carrier->mutex);
     pthread_cond_destroy(&carrier->changed);
     free(carrier);
+}
+
+/* Called with the mutex held. */
+static void stop_thread(struct carrier *carrier)
+{
+    if (carrier->is_ending)
+        return;
+    atomic_store(&carrier->give_up_ns,
+                 clock_monotonic_ns(&clock_system) + carrier->end_ms * 1000000);
+    atomic_store(&carrier->is_ending, true);
+    pthread_cond_signal(&carrier->changed);
+}
+
+void carrier_end(struct carrier *carrier, void (*on_ended)(void *context), void *context)
+{
+    carrier->on_ended = on_ended;
+    carrier->context = context;
+    loop_timer_start(carrier->timer, carrier->end_ms + END_EXTRA_MS);
+    pthread_mutex_lock(&carrier->mutex);
+    stop_thread(carrier);
+    pthread_mutex_unlock(&carrier->mutex);
+}
+
+void carrier_free(struct carrier *carrier)
+{
+    if (!carrier)
+        return;
+    loop_watch_free(carrier->watch);
+    loop_timer_free(carrier->timer);
+    pthread_mutex_lock(&carrier->mutex);
+    stop_thread(carrier);
+    const bool is_left = carrier->has_thread && !carrier->is_over;
+    carrier->is_abandoned = is_left;
+    if (is_left)
+        pthread_detach(carrier->thread);
+    pthread_mutex_unlock(&carrier->mutex);
+    if (is_left)
+        return;
+    if (carrier->has_thread)
+        pthread_join(carrier->thread, NULL);
+    carrier_done(carrier);
 }

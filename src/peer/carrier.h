@@ -2,8 +2,9 @@
  * Carrier: for functions elsewhere, brings what a lease's process publishes in the lease's own
  * store to theirs, and what they learnt back (function/object_store.h has what lies there).
  *
- * Stores block; a thread of its own waits for them. Callbacks come on the loop's thread, in the
- * order in which they were asked for, and none after carrier_free, which none of them calls.
+ * Stores block; a thread of its own waits for them, and the loop never waits for that thread.
+ * Callbacks come on the loop's thread, in the order in which they were asked for. Objects go
+ * through files, so that none takes memory of its size.
  */
 #pragma once
 
@@ -21,15 +22,21 @@ struct carrier_options {
     const struct remote_credentials *credentials; /* of S3; copied */
     const char *job;                              /* the only one whose objects are carried */
     size_t data_bytes_max;                        /* of a part of its records */
+    int64_t end_ms; /* for which it tries to take away what it brought; 0: a minute */
 };
 
 struct carrier;
 
 MUST_CHECK int carrier_open(const struct carrier_options *options, struct carrier **out_carrier,
                             struct error *error);
-/* Takes away what it brought; waits for that. NULL is fine. */
+/* Waits for nothing: what still runs frees itself when its store lets go of it. No callback
+ * follows. NULL is fine. */
 void carrier_free(struct carrier *carrier);
 DEFINE_AUTO(carrier);
+
+/* Gives up what it was asked for, whose callbacks do not come any more, and takes away what it
+ * brought. The callback comes once that is done, or its time is over; it may free the carrier. */
+void carrier_end(struct carrier *carrier, void (*on_ended)(void *context), void *context);
 
 /* `reason` NULL: it is there. */
 typedef void carrier_function(void *context, const struct error *reason);

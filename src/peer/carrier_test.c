@@ -1,5 +1,7 @@
 #include "function/object_store.h"
+#include "net/http_server.h"
 #include "peer/carrier.h"
+#include "source/remote.h"
 #include "testing/testing.h"
 
 #include <stdio.h>
@@ -16,6 +18,7 @@ struct scene {
     int answered;
     enum error_code code; /* of the last answer that says why not */
     int failed;
+    int ended;
 };
 
 static int set_up(void **state)
@@ -105,6 +108,21 @@ static void wait_for_answers(struct scene *scene, int count)
         ASSERT_OK(loop_step(scene->loop, -1, &error));
 }
 
+static void on_ended(void *context)
+{
+    ((struct scene *)context)->ended++;
+}
+
+static void end_carrier(struct scene *scene)
+{
+    struct error error = {0};
+    carrier_end(scene->carrier, on_ended, scene);
+    while (scene->ended == 0)
+        ASSERT_OK(loop_step(scene->loop, -1, &error));
+    carrier_free(TAKE(scene->carrier));
+    assert_int_equal(scene->ended, 1);
+}
+
 static void what_a_call_needs_is_brought_and_the_model_before_goes(void **state)
 {
     struct scene *scene = *state;
@@ -188,7 +206,7 @@ static void at_the_end_nothing_of_the_job_is_left_there(void **state)
     carrier_bring(scene->carrier, &first, on_answer, scene);
     wait_for_answers(scene, 1);
     carrier_bring(scene->carrier, &first, on_answer, scene); /* which nobody hears of */
-    carrier_free(TAKE(scene->carrier));
+    end_carrier(scene);
     assert_int_equal(scene->answered, 1);
     assert_there(scene->theirs, "jobs/lease-5-6", NULL);
     assert_there(scene->theirs, "data/lease-5-6/images", NULL);
@@ -212,10 +230,127 @@ static void what_cannot_be_deleted_keeps_nothing_else_there(void **state)
     carrier_bring(scene->carrier, &second, on_answer, scene);
     wait_for_answers(scene, 2);
     assert_int_equal(scene->failed, 0);
-    carrier_free(TAKE(scene->carrier));
+    end_carrier(scene);
     assert_there(scene->theirs, "models/lease-5-6/2", NULL);
     assert_there(scene->theirs, "data/lease-5-6/images", NULL);
     assert_there(scene->theirs, "jobs/lease-5-6", NULL);
+}
+
+static void what_was_brought_in_part_goes_too(void **state)
+{
+    struct scene *scene = *state;
+    const struct work_request first = request_of(1);
+    put(scene->own, "data/lease-5-6/images", "records"); /* and no job */
+    carrier_bring(scene->carrier, &first, on_answer, scene);
+    wait_for_answers(scene, 1);
+    assert_int_equal(scene->failed, 1);
+    assert_there(scene->theirs, "data/lease-5-6/images", "records");
+    end_carrier(scene);
+    assert_there(scene->theirs, "data/lease-5-6/images", NULL);
+}
+
+/* ---- A store that hangs ---------------------------------------------------------------------- */
+
+/* An S3 on the loop of the carrier's owner: who waits for the one waits for the other, for ever. */
+struct bucket {
+    struct http_server *server;
+    struct carrier *carrier;
+    bool is_deaf_to_put, is_deaf_to_delete;
+    int put, deleted, unanswered;
+};
+
+static void take_request(struct http_request *request, void *context)
+{
+    struct bucket *bucket = context;
+    const bool is_put = text_is(http_request_method(request), "PUT");
+    if (is_put ? bucket->is_deaf_to_put : bucket->is_deaf_to_delete) {
+        bucket->unanswered++;
+        return;
+    }
+    bucket->put += is_put;
+    bucket->deleted += !is_put;
+    http_reply(request, is_put ? 200 : 204, "text/plain", TEXT(""));
+}
+
+static const struct http_route routes[] = {
+    {"PUT", "/{key...}", 1 << 16, take_request, 0},
+    {"DELETE", "/{key...}", 0, take_request, 0},
+};
+
+static void open_bucket(struct scene *scene, struct bucket *bucket, int64_t end_ms)
+{
+    struct error error = {0};
+    struct remote_credentials credentials = {.access_key = "key", .secret_key = "secret"};
+    struct address any;
+    ASSERT_OK(address_resolve(&(struct host_port){.host = "127.0.0.1"}, &any, &error));
+    const struct http_server_options server = {
+        .loop = scene->loop, .listen = any, .routes = routes, .route_count = 2, .context = bucket};
+    ASSERT_OK(http_server_open(&server, &bucket->server, &error));
+    snprintf(credentials.endpoint_url, sizeof(credentials.endpoint_url), "http://127.0.0.1:%d",
+             http_server_port(bucket->server));
+    const struct carrier_options options = {.loop = scene->loop,
+                                            .own = scene->own_place,
+                                            .place = "s3://bucket/souk",
+                                            .credentials = &credentials,
+                                            .job = "lease-5-6",
+                                            .data_bytes_max = 64,
+                                            .end_ms = end_ms};
+    ASSERT_OK(carrier_open(&options, &bucket->carrier, &error));
+    put_job(scene);
+}
+
+static void step_until(struct scene *scene, const int *number, int least)
+{
+    struct error error = {0};
+    while (*number < least)
+        ASSERT_OK(loop_step(scene->loop, -1, &error));
+}
+
+static void end_of_a_bring_that_hangs_takes_away_what_may_be_there(void **state)
+{
+    struct scene *scene = *state;
+    struct bucket bucket = {.is_deaf_to_put = true};
+    const struct work_request first = request_of(1);
+    open_bucket(scene, &bucket, 0);
+    carrier_bring(bucket.carrier, &first, on_answer, scene);
+    step_until(scene, &bucket.unanswered, 1);
+    carrier_end(bucket.carrier, on_ended, scene);
+    step_until(scene, &scene->ended, 1);
+    assert_int_equal(bucket.deleted, 3); /* both parts of the records, and the job */
+    assert_int_equal(scene->answered, 0);
+    carrier_free(bucket.carrier);
+    http_server_free(bucket.server);
+}
+
+static void end_is_told_where_nothing_can_be_taken_away(void **state)
+{
+    struct scene *scene = *state;
+    struct bucket bucket = {.is_deaf_to_delete = true};
+    const struct work_request first = request_of(1);
+    open_bucket(scene, &bucket, 1);
+    carrier_bring(bucket.carrier, &first, on_answer, scene);
+    wait_for_answers(scene, 1);
+    assert_int_equal(scene->failed, 0);
+    assert_int_equal(bucket.put, 3); /* there are no labels */
+    carrier_end(bucket.carrier, on_ended, scene);
+    step_until(scene, &scene->ended, 1);
+    assert_int_equal(bucket.deleted, 0);
+    carrier_free(bucket.carrier);
+    http_server_free(bucket.server);
+}
+
+static void letting_go_of_a_carrier_waits_for_nothing(void **state)
+{
+    struct scene *scene = *state;
+    struct bucket bucket = {.is_deaf_to_put = true};
+    const struct work_request first = request_of(1);
+    open_bucket(scene, &bucket, 0);
+    carrier_bring(bucket.carrier, &first, on_answer, scene);
+    step_until(scene, &bucket.unanswered, 1);
+    carrier_free(bucket.carrier);
+    step_until(scene, &bucket.deleted, 3); /* its thread goes on, and frees what it used */
+    assert_int_equal(scene->answered, 0);
+    http_server_free(bucket.server);
 }
 
 #define SCENE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -229,6 +364,10 @@ int main(void)
         SCENE_TEST(what_is_no_file_or_too_long_is_not_carried),
         SCENE_TEST(what_cannot_be_deleted_keeps_nothing_else_there),
         SCENE_TEST(at_the_end_nothing_of_the_job_is_left_there),
+        SCENE_TEST(what_was_brought_in_part_goes_too),
+        SCENE_TEST(end_of_a_bring_that_hangs_takes_away_what_may_be_there),
+        SCENE_TEST(end_is_told_where_nothing_can_be_taken_away),
+        SCENE_TEST(letting_go_of_a_carrier_waits_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

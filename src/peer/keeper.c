@@ -39,11 +39,24 @@ static bool keeper_can_be_found(const struct keeper *keeper)
 /* The last state is for the next daemon, as long as anybody may wait for it. */
 static void keeper_check_end(struct keeper *keeper)
 {
-    if (!keeper->tenancy || !tenancy_has_ended(keeper->tenancy) || keeper->channel)
+    if (!keeper->tenancy || !tenancy_is_cleared(keeper->tenancy))
+        return; /* keeper_on_tenancy_ended comes */
+    if (keeper->is_released)
+        loop_stop(keeper->loop);
+    if (keeper->is_released || keeper->channel)
         return;
     const int64_t left_ms = tenancy_left_ms(keeper->tenancy);
     if (left_ms > 0 && keeper_can_be_found(keeper))
         loop_timer_start(keeper->linger_timer, left_ms);
+    else
+        loop_stop(keeper->loop);
+}
+
+void keeper_release(struct keeper *keeper)
+{
+    keeper->is_released = true;
+    if (keeper->tenancy && tenancy_has_ended(keeper->tenancy))
+        keeper_check_end(keeper);
     else
         loop_stop(keeper->loop);
 }
@@ -67,7 +80,7 @@ static void keeper_on_term(void *context)
     const bool is_over =
         !keeper->tenancy || (!keeper->channel && tenancy_has_ended(keeper->tenancy));
     if (is_over)
-        loop_stop(keeper->loop);
+        keeper_release(keeper);
     else
         tenancy_reclaim(keeper->tenancy, STOP_GRACE_MS, TEXT("the lender stopped lending"));
 }
@@ -166,6 +179,7 @@ void keeper_on_connection(void *context, uint32_t events)
         keeper->is_taken = keeper->has_told = false;
         channel_free(TAKE(keeper->channel));
     }
+    keeper->is_released = false; /* this one is told how the lease ended, too */
     loop_timer_stop(keeper->linger_timer);
     if (keeper_open_channel(keeper, fd, &error) == 0)
         (void)TAKE_FD(fd);

@@ -17,6 +17,7 @@ struct keeper {
     struct loop_signal *signals[2];
     struct channel *channel; /* to the daemon; NULL: there is none */
     bool is_taken;           /* the daemon has said TAKE, or started us */
+    bool is_released;        /* nobody has anything to say to it: it goes once all is cleared */
     bool has_told;           /* this daemon was sent something, and will not lose it */
     int listen_fd;
     struct loop_watch *listen_watch;
@@ -36,6 +37,8 @@ struct keeper {
     struct tenancy *tenancy;
 };
 
+/* Nothing is left to do, but perhaps to clear away. */
+void keeper_release(struct keeper *keeper);
 int64_t keeper_now_ns(const struct keeper *keeper);
 /* The callback of its tenancy. */
 void keeper_on_tenancy_ended(void *context, struct tenancy *tenancy);

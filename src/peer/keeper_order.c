@@ -269,7 +269,7 @@ int keeper_on_keeper_message(struct keeper *keeper, const struct keeper_message 
             tenancy_yield(keeper->tenancy, message->yield);
         return 0;
     case KEEPER_MESSAGE_RELEASE:
-        loop_stop(keeper->loop);
+        keeper_release(keeper);
         return 0;
     case KEEPER_MESSAGE_TAKE:
     case KEEPER_MESSAGE_HELLO:

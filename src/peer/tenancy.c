@@ -23,6 +23,11 @@ bool tenancy_has_ended(const struct tenancy *tenancy)
     return tenancy->has_ended;
 }
 
+bool tenancy_is_cleared(const struct tenancy *tenancy)
+{
+    return tenancy->is_cleared;
+}
+
 int64_t tenancy_disk_bytes(const struct tenancy *tenancy)
 {
     /* A job that names no disk may use what is lent. */

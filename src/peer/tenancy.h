@@ -66,8 +66,7 @@ struct tenancy_host {
 
 struct tenancy;
 
-/* Its last state has been sent and what it left on disk is gone; tenancy_free it, not from inside.
- */
+/* tenancy_is_cleared; tenancy_free it, not from inside. */
 typedef void tenancy_ended_function(void *context, struct tenancy *tenancy);
 
 /*
@@ -82,7 +81,10 @@ void tenancy_free(struct tenancy *tenancy);
 DEFINE_AUTO(tenancy);
 
 enum lease_run_state tenancy_state(const struct tenancy *tenancy);
+/* Its last state has been sent. */
 bool tenancy_has_ended(const struct tenancy *tenancy);
+/* And what it left on disk, or brought to a store elsewhere, is gone, or given up. */
+bool tenancy_is_cleared(const struct tenancy *tenancy);
 /* When the lease ends at the latest, on the monotonic clock in ms from now; not below zero. */
 int64_t tenancy_left_ms(const struct tenancy *tenancy);
 

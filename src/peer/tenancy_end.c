@@ -125,6 +125,14 @@ static enum lease_run_state tenancy_outcome(struct tenancy *tenancy)
     return LEASE_RUN_FAILED;
 }
 
+static void on_cleared(void *context)
+{
+    struct tenancy *tenancy = context;
+    tenancy_free_functions(tenancy);
+    tenancy->is_cleared = true;
+    tenancy->on_ended(tenancy->context, tenancy);
+}
+
 /* The end is worked out in a turn of its own: many ways lead here, some from deep inside. */
 void tenancy_on_end(void *context)
 {
@@ -141,6 +149,7 @@ void tenancy_on_end(void *context)
     loop_timer_stop(tenancy->log_timer);
     loop_timer_stop(tenancy->look_timer);
     tenancy_stop_meter(tenancy);
+    tenancy_end_calls(tenancy);
     tenancy_free_uploads(tenancy);
     shard_free(TAKE(tenancy->shard));
     tenancy_free_checkpoints(tenancy);
@@ -157,8 +166,9 @@ void tenancy_on_end(void *context)
                   tenancy->document.lease, error.message);
     tenancy->state = tenancy_outcome(tenancy);
     tenancy_send_state(tenancy);
-    tenancy_free_functions(tenancy); /* may wait for a store elsewhere: nobody else is to */
-    tenancy->on_ended(tenancy->context, tenancy);
+    /* A store elsewhere may take its time: nobody waits for it but the lease's folder. */
+    if (!tenancy_clear_functions(tenancy, on_cleared))
+        on_cleared(tenancy);
 }
 
 void tenancy_check_end(struct tenancy *tenancy)

@@ -136,6 +136,7 @@ struct tenancy {
     bool is_leaving;   /* the owner wants it gone, done or not: nothing waits for the market */
     bool has_failed;
     bool has_ended;
+    bool is_cleared; /* and nothing of it is left that is taken away */
 
     struct tenancy_functions *functions; /* NULL: its own process does the work */
 
@@ -167,6 +168,10 @@ void tenancy_on_end(void *context);
 /* tenancy_function.c */
 /* Where the machine's functions do the work of a worker. */
 MUST_CHECK int tenancy_open_functions(struct tenancy *tenancy, struct error *error);
+/* None is under way after it, nor made again. */
+void tenancy_end_calls(struct tenancy *tenancy);
+/* Takes away what functions elsewhere were brought; false: there is nothing to wait for. */
+bool tenancy_clear_functions(struct tenancy *tenancy, void (*on_cleared)(void *context));
 void tenancy_free_functions(struct tenancy *tenancy);
 uint32_t tenancy_function_count(const struct tenancy *tenancy);
 /* What of the lease its own process has; NULL: all. */
@@ -175,6 +180,8 @@ const char *tenancy_function_store(const struct tenancy *tenancy); /* a folder; 
 /* The store's folders, as the lease's process sees them in /functions. */
 void tenancy_function_mounts(const struct tenancy *tenancy,
                              struct sandbox_mount out[TENANCY_STORE_PARTS]);
+
+/* tenancy_call.c */
 void tenancy_call_function(struct tenancy *tenancy, uint32_t number, struct text request);
 /* How long they were called so far, all together as one. */
 int64_t tenancy_called_ms(const struct tenancy *tenancy);
