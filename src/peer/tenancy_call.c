@@ -38,6 +38,7 @@ static void deliver(struct function_call *call)
         loop_timer_start(call->timer, ANSWER_MS);
         return;
     }
+    loop_timer_stop(call->timer); /* the owner's word may have come before it */
     call->is_answered = false;
     call->is_used = false;
 }
@@ -81,12 +82,16 @@ void function_call_on_timer(void *context)
         begin(call);
 }
 
-/* However long it was waited for: a function ends after its time, and is not paid for longer. */
-static int64_t counted_ms(const struct tenancy_functions *functions, int64_t passed_ms)
+/* However long it was waited for: a function ends after its time, and is not paid for longer. Nor
+ * is it for more than it was waited for, whatever its host says. */
+static int64_t counted_ms(const struct function_call *call, int64_t told_ms)
 {
-    const int64_t most_ms =
-        (int64_t)functions->tenancy->host->functions.time_ms + HOST_START_MS_MAX;
-    return passed_ms < most_ms ? passed_ms : most_ms;
+    const struct tenancy *tenancy = call->functions->tenancy;
+    const int64_t most_ms = (int64_t)tenancy->host->functions.time_ms + HOST_START_MS_MAX;
+    int64_t counted_ms = (tenancy_now_ns(tenancy) - call->begun_ns + 999999) / 1000000;
+    if (told_ms >= 0 && told_ms < counted_ms)
+        counted_ms = told_ms;
+    return counted_ms < most_ms ? counted_ms : most_ms;
 }
 
 static void wait_for_room(struct function_call *call, const char *reason)
@@ -123,9 +128,7 @@ static void on_invoked(void *context, const struct invoke_result *result)
 {
     struct function_call *call = context;
     struct tenancy_functions *functions = call->functions;
-    const int64_t passed_ms = (tenancy_now_ns(functions->tenancy) - call->begun_ns) / 1000000;
-    functions->billed_ms +=
-        counted_ms(functions, result->billed_ms >= 0 ? result->billed_ms : passed_ms);
+    functions->billed_ms += counted_ms(call, result->billed_ms);
     call->begun_ns = 0;
     if (result->outcome != INVOKE_THROTTLED)
         call->throttled_ns = 0;
@@ -138,7 +141,7 @@ static void on_invoked(void *context, const struct invoke_result *result)
     else if (result->payload.size)
         take_answer(call, result);
     else
-        answer_failure(call, result->reason);
+        answer_failure(call, result->reason[0] ? result->reason : "its answer is empty");
 }
 
 static void on_result(void *context, const struct host_result *result)
@@ -174,13 +177,20 @@ static void invoke(struct function_call *call)
     answer_failure(call, error.message);
 }
 
+/* It was stopped, or has ended. */
+static bool is_nobody_waiting(const struct function_call *call)
+{
+    const struct tenancy *tenancy = call->functions->tenancy;
+    return tenancy->is_stop_wanted || tenancy->has_exited || tenancy->has_ended;
+}
+
 static void on_brought(void *context, const struct error *reason)
 {
     struct function_call *call = context;
     call->is_waiting = !reason && call->functions->is_held;
     if (reason)
         answer_failure(call, reason->message);
-    else if (!call->is_waiting && !call->functions->tenancy->is_stop_wanted)
+    else if (!call->is_waiting && !is_nobody_waiting(call))
         invoke(call);
 }
 
@@ -189,7 +199,7 @@ static void begin(struct function_call *call)
     struct tenancy_functions *functions = call->functions;
     call->is_withdrawn = false;
     call->is_waiting = functions->is_held;
-    if (call->is_waiting || functions->tenancy->is_stop_wanted) /* nobody waits for it any more */
+    if (call->is_waiting || is_nobody_waiting(call))
         return;
     if (functions->carrier)
         carrier_bring(functions->carrier, &call->request, on_brought, call);
@@ -234,13 +244,11 @@ void tenancy_call_function(struct tenancy *tenancy, uint32_t number, struct text
 int64_t tenancy_called_ms(const struct tenancy *tenancy)
 {
     const struct tenancy_functions *functions = tenancy->functions;
-    const int64_t now_ns = tenancy_now_ns(tenancy);
     int64_t sum_ms = functions->billed_ms;
     ASSERT(functions->count > 0);
     for (uint32_t i = 0; i < functions->count; i++)
         if (functions->calls[i].begun_ns > 0)
-            sum_ms +=
-                counted_ms(functions, (now_ns - functions->calls[i].begun_ns + 999999) / 1000000);
+            sum_ms += counted_ms(&functions->calls[i], /* told_ms= */ -1);
     return (sum_ms + functions->count - 1) / functions->count;
 }
 
