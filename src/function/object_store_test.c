@@ -7,6 +7,7 @@
 #include "testing/testing.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,12 +168,15 @@ TEST(neither_links_nor_pipes_are_objects)
     AUTO(object_store) struct object_store *store = open_store();
     struct error error = {0};
     struct buffer out AUTO_BUFFER;
-    char path[96], byte;
+    char path[96], byte, elsewhere[] = "/tmp/souk-elsewhere-XXXXXX", owned[64];
     buffer_init(&out, 16);
+    assert_non_null(mkdtemp(elsewhere));
+    snprintf(owned, sizeof(owned), "%s/x", elsewhere);
+    assert_int_equal(close(open(owned, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
     ASSERT_OK(object_store_put(store, "a/b", TEXT("hello"), true, &error));
     make_link("b", "a/inside");
     make_link("/etc/passwd", "a/outside");
-    make_link("/tmp", "c");
+    make_link(elsewhere, "c");
     snprintf(path, sizeof(path), "%s/a/pipe", folder);
     assert_int_equal(mkfifo(path, 0644), 0);
     static const char *const wrong[] = {"a/inside", "a/outside", "c/x", "a/pipe", "a"};
@@ -183,6 +187,11 @@ TEST(neither_links_nor_pipes_are_objects)
     }
     assert_int_equal(object_store_put(store, "c/x", TEXT("hello"), false, &error), -1);
     assert_int_equal(object_store_delete(store, "c/x", &error), -1);
+    struct stat status;
+    assert_int_equal(stat(owned, &status), 0);
+    assert_int_equal(status.st_size, 0);
+    assert_int_equal(unlink(owned), 0);
+    assert_int_equal(rmdir(elsewhere), 0);
     /* A link in an object's place goes, and not what it points to. */
     ASSERT_OK(object_store_put(store, "a/inside", TEXT("other"), false, &error));
     ASSERT_OK(object_store_read(store, "a/b", &out, &error));

@@ -255,7 +255,8 @@ static void what_was_brought_in_part_goes_too(void **state)
 struct bucket {
     struct http_server *server;
     struct carrier *carrier;
-    bool is_deaf_to_put, is_deaf_to_delete;
+    const char *deaf_to; /* what is put: a part of its path; NULL: nothing */
+    bool is_deaf_to_delete;
     int put, deleted, unanswered;
 };
 
@@ -263,7 +264,10 @@ static void take_request(struct http_request *request, void *context)
 {
     struct bucket *bucket = context;
     const bool is_put = text_is(http_request_method(request), "PUT");
-    if (is_put ? bucket->is_deaf_to_put : bucket->is_deaf_to_delete) {
+    const struct text path = http_request_path(request);
+    const bool is_deaf_to_put =
+        bucket->deaf_to && memmem(path.data, path.size, bucket->deaf_to, strlen(bucket->deaf_to));
+    if (is_put ? is_deaf_to_put : bucket->is_deaf_to_delete) {
         bucket->unanswered++;
         return;
     }
@@ -309,7 +313,7 @@ static void step_until(struct scene *scene, const int *number, int least)
 static void end_of_a_bring_that_hangs_takes_away_what_may_be_there(void **state)
 {
     struct scene *scene = *state;
-    struct bucket bucket = {.is_deaf_to_put = true};
+    struct bucket bucket = {.deaf_to = "/data/"};
     const struct work_request first = request_of(1);
     open_bucket(scene, &bucket, 0);
     carrier_bring(bucket.carrier, &first, on_answer, scene);
@@ -318,6 +322,21 @@ static void end_of_a_bring_that_hangs_takes_away_what_may_be_there(void **state)
     step_until(scene, &scene->ended, 1);
     assert_int_equal(bucket.deleted, 3); /* both parts of the records, and the job */
     assert_int_equal(scene->answered, 0);
+    carrier_free(bucket.carrier);
+    http_server_free(bucket.server);
+}
+
+static void model_that_was_being_put_goes_too(void **state)
+{
+    struct scene *scene = *state;
+    struct bucket bucket = {.deaf_to = "/models/"};
+    const struct work_request first = request_of(1);
+    open_bucket(scene, &bucket, 0);
+    carrier_bring(bucket.carrier, &first, on_answer, scene);
+    step_until(scene, &bucket.unanswered, 1);
+    carrier_end(bucket.carrier, on_ended, scene);
+    step_until(scene, &scene->ended, 1);
+    assert_int_equal(bucket.deleted, 4);
     carrier_free(bucket.carrier);
     http_server_free(bucket.server);
 }
@@ -342,7 +361,7 @@ static void end_is_told_where_nothing_can_be_taken_away(void **state)
 static void letting_go_of_a_carrier_waits_for_nothing(void **state)
 {
     struct scene *scene = *state;
-    struct bucket bucket = {.is_deaf_to_put = true};
+    struct bucket bucket = {.deaf_to = "/data/"};
     const struct work_request first = request_of(1);
     open_bucket(scene, &bucket, 0);
     carrier_bring(bucket.carrier, &first, on_answer, scene);
@@ -366,6 +385,7 @@ int main(void)
         SCENE_TEST(at_the_end_nothing_of_the_job_is_left_there),
         SCENE_TEST(what_was_brought_in_part_goes_too),
         SCENE_TEST(end_of_a_bring_that_hangs_takes_away_what_may_be_there),
+        SCENE_TEST(model_that_was_being_put_goes_too),
         SCENE_TEST(end_is_told_where_nothing_can_be_taken_away),
         SCENE_TEST(letting_go_of_a_carrier_waits_for_nothing),
     };

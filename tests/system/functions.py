@@ -8,8 +8,9 @@ import time
 import urllib.error
 import urllib.request
 
+import training
 from serving import HUNG_S, PROGRAM
-from training import Lender
+from training import Lender, job_spec
 
 JOB = """
 name: clothes
@@ -139,3 +140,40 @@ class FunctionLender(Lender):
         done = subprocess.run([PROGRAM, "lend", *words, "--state-dir", str(self.folder)],
                               capture_output=True, text=True, timeout=HUNG_S)
         assert done.returncode == 0, done.stderr
+
+
+def submit(market, token, nodes=2, **changes):
+    """On all that two functions of 256 MB are lent with, which is a third more for the lease's process."""
+    spec = job_spec(market, token, nodes)
+    spec["resources"] = {"cpus": "0.2+", "memory": "683MiB", **changes.pop("resources", {})}
+    for part, values in changes.items():
+        spec[part] = {**spec[part], **values}
+    answer = market.post("/v1/jobs", spec, token)
+    assert answer.status == 201, answer
+    return answer.json["id"]
+
+
+def job_of(market, token, job):
+    return market.get(f"/v1/jobs/{job}", token).json
+
+
+def running_lease(market, token, job, machine="functions"):
+    """That of the functions, once there is one that runs."""
+    return next((lease for lease in job_of(market, token, job)["leases"]
+                 if lease["machine_name"] == machine and lease["state"] == "running"), None)
+
+
+def wait_for_end(market, token, job):
+    done = training.wait_for("the job's end", lambda: (
+        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(job_of(market, token, job)))
+    assert done["state"] == "succeeded", done
+    return done
+
+
+def log_of_rank(market, token, job, rank):
+    text, offset = "", 0
+    while True:
+        part = market.get(f"/v1/jobs/{job}/logs?rank={rank}&offset={offset}", token).json
+        if not part["text"]:
+            return text
+        text, offset = text + part["text"], part["next_offset"]

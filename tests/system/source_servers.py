@@ -254,6 +254,9 @@ class BucketHandler(Handler):
         if body is None:
             return
         etag = '"' + hashlib.md5(body).hexdigest() + '"'
+        if self.headers.get("If-None-Match") == "*" and self.key in server.objects:
+            self.refuse(412, "PreconditionFailed")
+            return
         if "partNumber" in self.query:
             server.uploads[self.query["uploadId"]][int(self.query["partNumber"])] = (etag, body)
         else:
@@ -287,9 +290,15 @@ class BucketHandler(Handler):
         self.answer(200, b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>")
 
     def do_DELETE(self):
-        if self.taken() is not None:
-            del self.server_of_test.uploads[self.query["uploadId"]]
-            self.answer(204)
+        server = self.server_of_test
+        if self.taken() is None:
+            return
+        if "uploadId" in self.query:
+            del server.uploads[self.query["uploadId"]]
+        elif server.is_stuck(self.key):
+            server.unstuck.wait()
+        server.objects.pop(self.key, None)
+        self.answer(204)
 
     def give(self, body):
         etag = '"' + hashlib.md5(body).hexdigest() + '"'
@@ -332,6 +341,8 @@ class Bucket(Server):
         self.drops_uploads = 0  # so many times, before their parts are put together
         self.answers_lost = 0  # of those to parts that were put together
         self.faults = {}   # "PUT", "PUT 2" of a part, "POST": statuses that it is answered with first
+        self.is_stuck = lambda key: False  # of whose deletion it says nothing before it is `unstuck`
+        self.unstuck = threading.Event()
         self.access_key, self.secret_key, self.token = "AKIATEST", "sEcReT/with+slash", token
         self.region = "eu-central-1"
 

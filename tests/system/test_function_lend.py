@@ -3,16 +3,14 @@
 covers cli/lend_functions.c, peer/tenancy_function.c
 """
 import glob
-import json
 import os
 import pathlib
-import re
 import signal
 
 import pytest
-from functions import FunctionLender, Host, instances
+from functions import FunctionLender, job_of, log_of_rank, running_lease, submit, wait_for_end
 from serving import Market, audit
-from training import Lender, job_spec, wait_for
+from training import Lender, wait_for
 
 
 @pytest.fixture
@@ -34,43 +32,6 @@ def place(tmp_path, request):
     status, text = audit(market.folder)
     assert status == 0, text
     assert not (tmp_path / "functions" / "leases").exists() or not os.listdir(tmp_path / "functions" / "leases")
-
-
-def submit(market, token, nodes=2, **changes):
-    """On all that two functions of 256 MB are lent with, which is a third more for the lease's process."""
-    spec = job_spec(market, token, nodes)
-    spec["resources"] = {"cpus": "0.2+", "memory": "683MiB", **changes.pop("resources", {})}
-    for part, values in changes.items():
-        spec[part] = {**spec[part], **values}
-    answer = market.post("/v1/jobs", spec, token)
-    assert answer.status == 201, answer
-    return answer.json["id"]
-
-
-def job_of(market, token, job):
-    return market.get(f"/v1/jobs/{job}", token).json
-
-
-def lease_of(market, token, job):
-    """That of the functions, once there is one that runs."""
-    return next((lease for lease in job_of(market, token, job)["leases"]
-                 if lease["machine_name"] == "functions" and lease["state"] == "running"), None)
-
-
-def wait_for_end(market, token, job):
-    done = wait_for("the job's end", lambda: (
-        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(job_of(market, token, job)))
-    assert done["state"] == "succeeded", done
-    return done
-
-
-def log_of(market, token, job, rank):
-    text, offset = "", 0
-    while True:
-        part = market.get(f"/v1/jobs/{job}/logs?rank={rank}&offset={offset}", token).json
-        if not part["text"]:
-            return text
-        text, offset = text + part["text"], part["next_offset"]
 
 
 def assert_nothing_is_left(lender):
@@ -117,57 +78,16 @@ def test_a_function_that_is_killed_is_called_again(place):
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        lease = lease_of(market, token, job)
-        return lease and "call_again" in log_of(market, token, job, 0)
+        lease = running_lease(market, token, job)
+        return lease and "call_again" in log_of_rank(market, token, job, 0)
 
     wait_for("a call that was made again", kill, step=0.05)
-    before = lease_of(market, token, job)["commits"]
-    wait_for("work that goes on", lambda: lease_of(market, token, job)["commits"] > before + 3)
+    before = running_lease(market, token, job)["commits"]
+    wait_for("work that goes on", lambda: running_lease(market, token, job)["commits"] > before + 3)
     assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
     workers = [lease for lease in job_of(market, token, job)["leases"] if lease["role"] == "worker"]
     assert len(workers) == 1  # it is the same lease, and no successor was needed
     assert_nothing_is_left(lender)
-
-
-@pytest.mark.parametrize("place", [("--function-memory", "128", "--function-timeout", "1500ms")], indirect=True)
-def test_calls_are_no_longer_than_their_time_and_followed_by_others(place):
-    market, token, lender = place
-    job = submit(market, token, 1, resources={"memory": "0.25+", "cpus": "0.1+", "labels": "function"},
-                 train={"model": "lstm", "batch": 8, "target": {"accuracy": 1, "min_time": "1h"}},
-                 sync={"policy": "fixed-adacomm", "local_steps": 800})
-    wait_for("a push", lambda: (lease_of(market, token, job) or {"commits": 0})["commits"] >= 1)
-    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
-    counts = wait_for("the end of its log", lambda: re.search(
-        r"functions_called calls=(\d+) again=\d+ cut_short=\d+", log_of(market, token, job, 0)))
-    assert int(counts[1]) > 4, counts[0]  # two functions, of which none can do its half in one call
-    assert_nothing_is_left(lender)
-
-
-def test_functions_of_a_host_elsewhere_are_lent(place, souk, tmp_path):
-    market, token, _ = place
-    with Host(souk, "--memory", "128", "--concurrency", "2") as host:
-        store = pathlib.Path(host.ready["store"])
-        lender = FunctionLender(market, market.sign_up("third"), tmp_path / "elsewhere", "--function-memory", "256",
-                                "--function-url", host.ready["url"], "--function-token-file", host.ready["token_file"],
-                                "--function-store", store, "--labels", "elsewhere", "--function-price", "0.001", name="elsewhere")
-        try:
-            offered = wait_for("the machine", lambda: next(
-                (m["offer"] for m in market.get("/v1/machines", token).json["items"]
-                 if m["name"] == "elsewhere" and m["state"] == "online"), None))
-            least = offered["minimum"]
-            assert 999 <= least["core_micro"] * 1024 / 1769 + least["ram_micro"] <= 1002, least
-            assert json.loads(host.ask(host.path("configuration"))[2])["MemorySize"] == 256
-            job = submit(market, token, 1, resources={"labels": "elsewhere", "memory": "0.5"})  # all of it is theirs
-            wait_for("two functions", lambda: len(instances(host)) == 2)
-            assert not lender.functions()  # none of this machine's
-            done = wait_for_end(market, token, job)
-        finally:
-            lender.stop()
-    called = next(lease for lease in done["leases"] if lease["role"] == "worker")
-    assert called["outcome"] == "succeeded" and called["samples"] > 0
-    assert 0 < called["billed_ms"] < called["ended_ms"] - called["started_ms"]
-    # Of the lease nothing is left in the host's store but what calls left that nobody waited for.
-    assert not [path for path in store.rglob("*") if path.is_file() and "updates" not in path.parts]
 
 
 def test_functions_make_way_for_the_owner_and_go_on(place):
@@ -176,7 +96,7 @@ def test_functions_make_way_for_the_owner_and_go_on(place):
     wait_for("its functions", lender.functions)
     lender.say("pause", "1h")
     wait_for("no function", lambda: not lender.functions())
-    billed = wait_for("the last tick before", lambda: lease_of(market, token, job))["billed_ms"]
+    billed = wait_for("the last tick before", lambda: running_lease(market, token, job))["billed_ms"]
     lender.say("resume")
     wait_for("its functions again", lender.functions)
     done = wait_for_end(market, token, job)
@@ -191,8 +111,8 @@ def test_functions_go_on_while_their_daemon_starts_again(place):
     before = set(wait_for("two functions", lambda: (lambda found: found if len(found) == 2 else None)(lender.functions())))
     lender.process.send_signal(signal.SIGUSR2)
     wait_for("the daemon's word", lambda: "lease_taken_up" in pathlib.Path(lender.log_path).read_text())
-    commits = lease_of(market, token, job)["commits"]
-    wait_for("work that goes on", lambda: lease_of(market, token, job)["commits"] > commits + 3)
+    commits = running_lease(market, token, job)["commits"]
+    wait_for("work that goes on", lambda: running_lease(market, token, job)["commits"] > commits + 3)
     assert set(lender.functions()) == before
     assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
     assert_nothing_is_left(lender)
