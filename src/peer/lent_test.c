@@ -164,10 +164,9 @@ TEST(a_role_must_be_of_the_offer_and_of_the_ceiling)
 /* A hundred functions of 1769 MB elsewhere, called from a machine that gives 2 GiB to that. */
 static struct lent of_functions_elsewhere(void)
 {
-    static const struct resources all = {
+    const struct resources all = {
         .cores_milli = 100000, .ram_bytes = INT64_C(176900) << 20, .disk_bytes = INT64_C(1) << 40};
-    static const struct lent_offer offer = {
-        .offer = 7, .resources = all, .roles = 1 << LEASE_ROLE_WORKER};
+    const struct lent_offer offer = {.offer = 7, .resources = all, .roles = 1 << LEASE_ROLE_WORKER};
     struct lent lent;
     lent_init(&lent, &(struct lease_limits){.cores_milli = all.cores_milli,
                                             .ram_bytes = all.ram_bytes,
