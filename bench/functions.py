@@ -2,7 +2,7 @@
 """The local function host: how long a cold start takes, what a warm call costs, and many at once.
 
     bench/functions.py [--json] [--concurrent 150] [--rounds N] [--program build/souk]
-    bench/functions.py --schedules [--json] [--schedule-rounds 3] [--minutes 20] [--data DIR]
+    bench/functions.py --schedules [--json] [--schedule-rounds 3] [--at-once 1] [--data DIR]
 
 Starts `souk function host` and calls it by its API. A warm call is one that the function refuses at
 once: what it takes is overhead alone. A cold one is the same to an instance that is started for it;
@@ -47,7 +47,7 @@ parser.add_argument("--rounds", type=int, default=30)
 parser.add_argument("--program", default=str(ROOT / "build/souk"))
 parser.add_argument("--schedules", action="store_true")
 parser.add_argument("--schedule-rounds", type=int, default=3)
-parser.add_argument("--minutes", type=float, default=20)
+parser.add_argument("--at-once", type=int, default=1)
 parser.add_argument("--data", default=os.environ.get("SOUK_DATA", str(ROOT.parent / "shared" / "data")))
 wanted = parser.parse_args()
 
@@ -123,7 +123,7 @@ def measure_host(folder):
 with tempfile.TemporaryDirectory() as folder:
     if wanted.schedules:
         figures = measure_schedules(wanted.program, wanted.data, pathlib.Path(folder), wanted.schedule_rounds,
-                                    60 * wanted.minutes, lambda words: print(words, file=sys.stderr, flush=True))
+                                    wanted.at_once, lambda words: print(words, file=sys.stderr, flush=True))
     else:
         figures = measure_host(folder)
 figures["load_average"] = os.getloadavg()[0]
@@ -131,5 +131,5 @@ if wanted.json:
     print(json.dumps(figures))
 else:
     for name, value in figures.items():
-        shown = f"{value:12.2f}" if isinstance(value, (int, float)) else " ".join(f"{part:g}" for part in value)
+        shown = f"{value:12.2f}" if isinstance(value, (int, float)) else " ".join(f"{part:g}" for part in value or ())
         print(f"{name:34} {shown}  {GOALS.get(name, '')}".rstrip())

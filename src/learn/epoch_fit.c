@@ -30,7 +30,8 @@ static const struct probe work_probes[] = {{1000, 0.125, 1}, {1000, 0.25, 0.5}};
 
 void epoch_fit_init(struct epoch_fit *fit, const struct epoch_task *task)
 {
-    *fit = (struct epoch_fit){.task = *task, .work.loss_scale = task->loss_target};
+    *fit =
+        (struct epoch_fit){.task = *task, .work.loss_scale = task->loss_start - task->loss_target};
 }
 
 static void line_add(struct line_sums *sums, double weight, double x, double y)

@@ -6,16 +6,16 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { BENDS = 14, SPREADS = 10, NOISES = 11, GAIN_ROUNDS = 6 };
-static const double bend_least = 0.05, bend_factor = 1.3;
+enum { BENDS = 16, SPREADS = 10, NOISES = 12, GAIN_ROUNDS = 6 };
+static const double bend_least = 0.02, bend_factor = 1.33;
 static const double spread_least = 0.6, spread_step = 0.05;
-static const double noise_shares[NOISES] = {0,   0.08, 0.16, 0.24, 0.32, 0.4,
-                                            0.5, 0.6,  0.7,  0.8,  0.9};
-/* Until epochs tell: each weighs as one epoch whose loss is off by this share. */
-static const double assumed_share = 0.05;
-static const double bend_assumed = 0.5, bend_deviation = 0.8; /* e-folds */
+static const double noise_shares[NOISES] = {0,    0.005, 0.01, 0.02, 0.04, 0.08,
+                                            0.16, 0.3,   0.45, 0.6,  0.75, 0.9};
+/* Until epochs tell: each weighs as one epoch whose loss is off by a share, as others are. */
+static const double share_least = 0.01, share_most = 0.05;
+static const double bend_assumed = 0.4, bend_deviation = 1; /* e-folds */
 static const double spread_assumed = 0.9, spread_deviation = 0.1;
-static const double noise_assumed = 0.15, noise_deviation = 0.25; /* of the scale */
+static const double noise_assumed = 0.015, noise_deviation = 0.02; /* of the scale */
 static const double deviation_least = 1e-4;
 static const double gain_least = 1e-9, gain_most = 1e15;
 static const double step_most = 2;       /* e-folds */
@@ -115,12 +115,13 @@ static double fit_gain(const struct work_fit *fit, struct work_fitted *fitted)
     return sums.squares;
 }
 
-static double off_assumed(const struct work_fit *fit, const struct work_fitted *fitted)
+static double off_assumed(const struct work_fit *fit, const struct work_fitted *fitted,
+                          double share)
 {
     const double bend = log(fitted->bend / bend_assumed) / bend_deviation;
     const double spread = (fitted->spread - spread_assumed) / spread_deviation;
     const double noise = (fitted->noise / fit->loss_scale - noise_assumed) / noise_deviation;
-    return assumed_share * assumed_share * (bend * bend + spread * spread + noise * noise);
+    return share * share * (bend * bend + spread * spread + noise * noise);
 }
 
 /* No loss that was seen is below the noise. */
@@ -132,9 +133,8 @@ static double noise_most(const struct work_fit *fit)
     return most;
 }
 
-struct work_fitted work_fit_solve(const struct work_fit *fit)
+static struct work_fitted solve(const struct work_fit *fit, double share)
 {
-    ASSERT(fit->count > 0 && fit->loss_scale > 0 && fit->epochs[0].start > 0);
     const double most = noise_most(fit);
     struct work_fitted best = {0};
     double least = HUGE_VAL;
@@ -146,13 +146,24 @@ struct work_fitted work_fit_solve(const struct work_fit *fit)
             .start = fit->epochs[0].start,
         };
         const double squares = fit_gain(fit, &tried);
-        const double value = squares + off_assumed(fit, &tried);
+        const double value = squares + off_assumed(fit, &tried, share);
         if (!(value < least))
             continue;
         least = value;
         best = tried;
         best.deviation = fmax(sqrt(squares / fmax((double)fit->count - 3, 1)), deviation_least);
     }
+    return best;
+}
+
+struct work_fitted work_fit_solve(const struct work_fit *fit)
+{
+    ASSERT(fit->count > 0 && fit->loss_scale > 0 && fit->epochs[0].start > 0);
+    struct work_fitted best = solve(fit, share_most);
+    /* Few epochs seem exacter than they are. */
+    const double share = best.deviation * (1 + 3.0 / fit->count);
+    if (share < share_most)
+        best = solve(fit, fmax(share, share_least));
     if (work_signal(&best, 1 + best.gain) > 0.999 * best.start)
         best.gain = 0;
     return best;

@@ -24,7 +24,7 @@ struct work_epoch {
 };
 
 struct work_fit {
-    double loss_scale; /* what a noise is small or large beside: the target; > 0 */
+    double loss_scale; /* what a noise is small beside: from the start to the target; > 0 */
     uint32_t count;
     struct work_epoch epochs[WORK_FIT_EPOCHS_MAX]; /* the oldest runs are forgotten */
 };
