@@ -172,7 +172,8 @@ static struct plan_outlook sum_up(struct plan *plan, double loss, double lambda)
                                                    epoch_memory_at(&plan->task.space, best->level)};
         high = low;
     }
-    outlook.cost_high = outlook.cost + plan->risk.deviations * sqrt(variance);
+    outlook.cost_high =
+        outlook.cost + fmin(plan->risk.deviations * sqrt(variance), plan->reserve_max);
     return outlook;
 }
 
@@ -183,10 +184,22 @@ static struct plan_outlook with_bound(struct plan_outlook outlook, double left)
     return outlook;
 }
 
+/* A share of what the cheapest way would leave. */
+static double reserve_max_of(struct plan *plan, double loss, double left)
+{
+    if (plan->risk.slack_share == 0)
+        return HUGE_VAL;
+    plan->reserve_max = 0;
+    return plan->risk.slack_share * fmax(left - sum_up(plan, loss, lambda_max).cost, 0);
+}
+
 /* Costs fall as lambda rises: the least lambda whose cost is within what is left. */
 struct plan_outlook plan_make(struct plan *plan, double loss, double left)
 {
     ASSERT(loss > plan->task.loss_target);
+    const double lambda = plan->lambda;
+    plan->reserve_max = reserve_max_of(plan, loss, left);
+    plan->lambda = lambda;
     double low = fmax(plan->lambda / 1.2, lambda_min);
     double high = fmin(plan->lambda * 1.2, lambda_max);
     struct plan_outlook least = sum_up(plan, loss, high);

@@ -44,11 +44,13 @@ void plan_set_model(struct plan *plan, const struct epoch_model *model);
 /*
  * With noise the way to the target may be longer than it seems: a loss that is off by a share d
  * takes d over the rate of falling there in epochs to make good. `deviations` of the sum of that
- * are kept in reserve. Nothing is, at first.
+ * are kept in reserve, but no more than a share of what the cheapest way would leave: who plans
+ * anew before every epoch can still turn to that one. Nothing is, at first.
  */
 struct plan_risk {
     double time_noise, loss_noise; /* deviations of an epoch, as shares */
     double deviations;
+    double slack_share; /* of what the cheapest way would leave; 0: all of it and more */
 };
 void plan_set_risk(struct plan *plan, struct plan_risk risk);
 

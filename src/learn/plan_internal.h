@@ -21,5 +21,6 @@ struct plan {
     struct candidate *candidates;
     double *time_s; /* [candidate, level] */
     double *cost;
-    double lambda; /* of the last plan */
+    double lambda;      /* of the last plan */
+    double reserve_max; /* of the one being made */
 };

@@ -99,6 +99,22 @@ TEST(a_budget_too_small_gives_the_cheapest_plan)
     assert_true(constant.cost > 5 && constant.cost >= outlook.cost);
 }
 
+TEST(the_reserve_is_no_more_than_the_cheapest_way_would_leave)
+{
+    AUTO(plan) struct plan *plan = plan_new(&toy_task, fine);
+    plan_set_model(plan, &toy_model);
+    const double cheapest = plan_make(plan, 1, 5).cost;
+    const double left = 1.02 * cheapest; /* hardly more */
+    struct plan_risk risk = {.time_noise = 0.05, .loss_noise = 0.015, .deviations = 2.5};
+    plan_set_risk(plan, risk);
+    assert_false(plan_make(plan, 1, left).is_within);
+    risk.slack_share = 0.8;
+    plan_set_risk(plan, risk);
+    const struct plan_outlook outlook = plan_make(plan, 1, left);
+    assert_true(outlook.is_within && outlook.cost > cheapest);
+    assert_true(outlook.cost <= left - 0.79 * (left - cheapest));
+}
+
 TEST(functions_fall_with_the_loss)
 {
     AUTO(plan) struct plan *plan = plan_new(&toy_task, fine);
@@ -115,6 +131,7 @@ int main(void)
         cmocka_unit_test(the_best_constant_is_what_trying_all_of_them_finds),
         cmocka_unit_test(more_budget_never_takes_longer),
         cmocka_unit_test(a_budget_too_small_gives_the_cheapest_plan),
+        cmocka_unit_test(the_reserve_is_no_more_than_the_cheapest_way_would_leave),
         cmocka_unit_test(functions_fall_with_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,8 +18,9 @@ static const double exact_noise = 1e-3;
 static const double epoch_deviations = 6, kept_share = 0.004, end_doubt = 0.02;
 static const double work_kept_share = 0.05;
 static const double work_reach = 4; /* times what was seen: farther away the fit tells nothing */
-static const double luck_deviations = 2.5; /* kept in reserve */
-static const double kept_epochs = 0.5;     /* of the budget, for the last epoch to be whole */
+/* Kept in reserve, and of what the cheapest way would leave at most. */
+static const double luck_deviations = 2.5, luck_slack_share = 0.8;
+static const double kept_epochs = 0.5; /* of the budget, for the last epoch to be whole */
 
 struct planner {
     struct epoch_fit fit;
@@ -106,7 +107,8 @@ struct plan_outlook planner_look(struct planner *planner, const struct epoch_sta
         return look_at_work(planner, &model->work, state);
     plan_set_risk(planner->plan, (struct plan_risk){.time_noise = fitted.time_noise,
                                                     .loss_noise = fitted.loss_noise,
-                                                    .deviations = luck_deviations});
+                                                    .deviations = luck_deviations,
+                                                    .slack_share = luck_slack_share});
     outlook = plan_make(planner->plan, state->loss, left - kept_epochs * last_cost);
     const double next_cost = cost_of(planner, model, outlook.choice);
     const bool is_exact = fitted.loss_noise < exact_noise;

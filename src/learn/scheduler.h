@@ -5,8 +5,9 @@
  *     decay     functions in equal steps from one number to another, upwards, too
  *     grow      twice as many in every epoch, up to a number
  *     planner   fits the epoch model as it goes and plans anew before every epoch (plan.h)
- *     agent     Siren's: a policy learned by policy gradient (agent.h), as it is or refined on the
- * job auto      the planner, held to a constant where that is known to do better
+ *     agent     Siren's: a policy learned by policy gradient (agent.h), as it is or refined on
+ *               the job
+ *     auto      the planner, held to a constant where that is known to do better
  *
  * The driver calls choose and see in turn. Schedulers hold no clock and no chance: the same epochs
  * give the same choices.

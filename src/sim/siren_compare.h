@@ -5,18 +5,17 @@
  *
  *     constant, decay  the best found by trying (siren_search.h)
  *     bound            the world's constants; below what any schedule can reach without noise
- *     agent            `agent_rehearsals` episodes of the world, which are all of its training, and
- *                      the best constant without noise as its first choice
+ *     agent            `agent_rehearsals` episodes, `auto_rehearsals` for auto, in which both
+ *     auto             find where to begin and all else (siren_rehearse.h)
  *     planner          nothing: it learns during the run itself
- *     auto             `auto_rehearsals` episodes of the world, of choices drawn around that
- *                      constant but for the last
  *
- * Rehearsals have noise where the world has; what counts are other episodes. The constant and decay
- * are found on as many as count, not on the same.
+ * Rehearsals have noise where the world has, each scheduler's its own; what counts are other
+ * episodes. The constant and decay are found on as many as count, not on the same.
  */
 #pragma once
 
 #include "learn/agent.h"
+#include "sim/siren_rehearse.h"
 #include "sim/siren_search.h"
 
 enum siren_scheduler {
@@ -42,8 +41,6 @@ struct siren_compare_options {
     uint32_t wanted_mask;      /* 1 << siren_scheduler; constant and bound always are */
     const struct agent *agent; /* in place of one that is trained; or NULL */
 };
-
-enum { SIREN_AGENT_REHEARSALS_MIN = 20, SIREN_REHEARSALS_MAX = 10000 };
 
 struct siren_result {
     bool is_run[SIREN_SCHEDULER_COUNT];

@@ -1,4 +1,4 @@
-/* covers siren_search.c */
+/* covers siren_rehearse.c, siren_search.c */
 #include "sim/siren_compare.h"
 #include "testing/testing.h"
 
@@ -81,6 +81,29 @@ TEST(the_same_seed_gives_the_same_table)
     siren_result_done(&other);
 }
 
+TEST(a_scheduler_s_row_does_not_depend_on_who_stands_beside_it)
+{
+    const struct siren_world world = siren_world_draw(SIREN_FLOOR, 41);
+    struct siren_result both = compare(&world, 300, true, 41, 1 << SIREN_AGENT | 1 << SIREN_AUTO);
+    struct siren_result alone = compare(&world, 300, true, 41, 1 << SIREN_AUTO);
+    assert_true(both.scores[SIREN_AUTO].time_s == alone.scores[SIREN_AUTO].time_s);
+    siren_result_done(&both);
+    siren_result_done(&alone);
+}
+
+TEST(an_agent_finds_where_to_begin_by_its_own_runs)
+{
+    for (uint64_t seed = 42; seed < 45; seed++) {
+        const struct siren_world world = siren_world_draw(SIREN_FLOOR, seed);
+        struct siren_result result = compare(&world, 300, false, seed, 1 << SIREN_AGENT);
+        const double share =
+            (double)result.agent->centre.function_count / (double)result.constant.function_count;
+        assert_int_equal(result.agent->episode_count, 60);
+        assert_true(share > 0.3 && share < 3);
+        siren_result_done(&result);
+    }
+}
+
 TEST(a_budget_that_suffices_for_no_constant_is_told)
 {
     const struct siren_world world = siren_world_typical(SIREN_FLOOR);
@@ -96,6 +119,8 @@ int main(void)
         cmocka_unit_test(the_bound_is_that_of_the_dynamic_program),
         cmocka_unit_test(none_is_sooner_than_the_bound_and_none_passes_the_budget),
         cmocka_unit_test(the_same_seed_gives_the_same_table),
+        cmocka_unit_test(a_scheduler_s_row_does_not_depend_on_who_stands_beside_it),
+        cmocka_unit_test(an_agent_finds_where_to_begin_by_its_own_runs),
         cmocka_unit_test(a_budget_that_suffices_for_no_constant_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
