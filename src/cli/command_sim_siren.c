@@ -151,8 +151,7 @@ static int run(struct sim_siren *plan, struct error *error)
     if (wanted->inspect) {
         if (agent_store_read(wanted->inspect, &plan->agent, error) < 0)
             return -1;
-        sim_siren_inspect(plan->cli, plan->agent);
-        return 0;
+        return sim_siren_inspect(plan->cli, plan->agent, error);
     }
     if (read_lists(plan, error) < 0 || read_schedulers(plan, error) < 0 || check(plan, error) < 0)
         return -1;

@@ -42,7 +42,7 @@ void sim_siren_print(const struct sim_siren *plan);
 /* Every seed and budget. */
 MUST_CHECK int sim_siren_print_json(const struct sim_siren *plan, struct error *error);
 /* What an agent is made of, and what it chooses on its way. */
-void sim_siren_inspect(struct cli *cli, const struct agent *agent);
+MUST_CHECK int sim_siren_inspect(struct cli *cli, const struct agent *agent, struct error *error);
 
 /* Until standard input ends; the protocol is described in sim_siren_serve.c. */
 MUST_CHECK int sim_siren_serve(const struct sim_siren *plan, struct error *error);

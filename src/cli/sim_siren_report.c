@@ -1,4 +1,4 @@
-/* What `souk sim siren` shows: tables, JSON, an agent's insides. */
+/* What `souk sim siren` shows: tables and JSON. */
 #include "base/json.h"
 #include "cli/output.h"
 #include "cli/sim_siren.h"
@@ -90,26 +90,55 @@ static void print_budget(const struct sim_siren *plan, int64_t budget_micro)
 }
 
 /* Wang, Niu, Li: Distributed Machine Learning with a Serverless Architecture (INFOCOM 2019). */
+static const char *const first_head[] = {"configuration", ">loss", ">seconds", ">cost, $", NULL};
+static const char *const first_rows[][5] = {
+    {"20 functions", ".009725", "237.40", ".019"},
+    {"8-core EC2", ".009779", "307.87", ".029"},
+    {"150 functions", ".009699", "50.04", ".031"},
+    {"120, then 20, then 10 functions", ".009761", "202.55", ".019"},
+};
+static const char *const third_head[] = {">budget",  ">grid: functions",  ">cost",
+                                         ">seconds", ">Siren: functions", ">cost",
+                                         ">seconds", ">less time",        NULL};
+static const char *const third_rows[][9] = {
+    {"300", "828", "299.89", "2452.3", "652-892", "299.92", "1569.5", "36.0 %"},
+    {"200", "482", "199.67", "2816.9", "355-597", "199.73", "2454.4", "12.9 %"},
+    {"100", "138", "99.99", "4979.7", "56-258", "99.82", "4480.4", "10.0 %"},
+    {"50", "3000", "47.76", "fails", "1293-2995", "49.82", "fails", ""},
+};
+enum {
+    FIRST_ROWS = sizeof(first_rows) / sizeof(*first_rows),
+    THIRD_ROWS = sizeof(third_rows) / sizeof(*third_rows),
+};
+
 static void print_published(const struct sim_siren *plan)
 {
     struct table first, third;
     printf("published, Table I (logistic regression on Lambda)\n");
-    table_init(&first, plan->cli->arena,
-               (const char *const[]){"configuration", ">loss", ">seconds", ">cost, $", NULL});
-    TABLE_ROW(&first, "20 functions", ".009725", "237.40", ".019");
-    TABLE_ROW(&first, "8-core EC2", ".009779", "307.87", ".029");
-    TABLE_ROW(&first, "150 functions", ".009699", "50.04", ".031");
-    TABLE_ROW(&first, "120, then 20, then 10 functions", ".009761", "202.55", ".019");
+    table_init(&first, plan->cli->arena, first_head);
+    for (size_t i = 0; i < FIRST_ROWS; i++)
+        table_row(&first, first_rows[i]);
     table_show(&first, plan->cli);
     printf("\npublished, Table III (simulation)\n");
-    table_init(&third, plan->cli->arena,
-               (const char *const[]){">budget", ">grid: functions", ">cost", ">seconds",
-                                     ">Siren: functions", ">cost", ">seconds", ">less time", NULL});
-    TABLE_ROW(&third, "300", "828", "299.89", "2452.3", "652-892", "299.92", "1569.5", "36.0 %");
-    TABLE_ROW(&third, "200", "482", "199.67", "2816.9", "355-597", "199.73", "2454.4", "12.9 %");
-    TABLE_ROW(&third, "100", "138", "99.99", "4979.7", "56-258", "99.82", "4480.4", "10.0 %");
-    TABLE_ROW(&third, "50", "3000", "47.76", "fails", "1293-2995", "49.82", "fails", "");
+    table_init(&third, plan->cli->arena, third_head);
+    for (size_t i = 0; i < THIRD_ROWS; i++)
+        table_row(&third, third_rows[i]);
     table_show(&third, plan->cli);
+}
+
+static const char *const first_fields[] = {"configuration", "loss", "time_s", "cost"};
+static const char *const third_fields[] = {"budget",      "grid_functions", "grid_cost",
+                                           "grid_time_s", "functions",      "cost",
+                                           "time_s",      "less_time"};
+
+/* As printed in the paper: every field is a string. */
+static void write_published(struct json_writer *writer, const char *const *fields,
+                            const char *const *row)
+{
+    json_object_begin(writer);
+    for (size_t i = 0; row[i]; i++)
+        json_field_string(writer, fields[i], row[i]);
+    json_object_end(writer);
 }
 
 void sim_siren_print(const struct sim_siren *plan)
@@ -175,44 +204,19 @@ int sim_siren_print_json(const struct sim_siren *plan, struct error *error)
     for (size_t i = 0; i < plan->cell_count; i++)
         write_cell(&writer, &plan->cells[i]);
     json_array_end(&writer);
+    json_key(&writer, "published_table_1");
+    json_array_begin(&writer);
+    for (size_t i = 0; i < FIRST_ROWS; i++)
+        write_published(&writer, first_fields, first_rows[i]);
+    json_array_end(&writer);
+    json_key(&writer, "published_table_3");
+    json_array_begin(&writer);
+    for (size_t i = 0; i < THIRD_ROWS; i++)
+        write_published(&writer, third_fields, third_rows[i]);
+    json_array_end(&writer);
     json_object_end(&writer);
     if (buffer_check(&out, error) < 0)
         return -1;
     output_json(buffer_text(&out));
     return 0;
-}
-
-/* A state on the way, as after an epoch of the centre's choice. */
-static struct epoch_choice choice_at(const struct agent *agent, double way)
-{
-    double input[AGENT_INPUTS];
-    for (int i = 0; i < AGENT_INPUTS; i++)
-        input[i] = agent->scale.mean[i];
-    input[0] = agent->scale.mean[0] * 2 * (1 - way);
-    input[1] = way;
-    input[8] = way;
-    const struct agent_policy policy = agent_look(agent, input);
-    const struct siren_world world = siren_world_typical(SIREN_FLOOR);
-    return agent_action(agent, &world.task.space, policy.mean);
-}
-
-void sim_siren_inspect(struct cli *cli, const struct agent *agent)
-{
-    const struct mlp_shape *shape = mlp_shape(agent->mlp);
-    printf("trained on %llu runs, from %u functions of %u MB; shifted by %.3f\nlayers",
-           (unsigned long long)agent->episode_count, agent->centre.function_count,
-           agent->centre.memory_mb, agent->offset);
-    for (uint32_t i = 0; i <= shape->layer_count; i++)
-        printf(" %u", shape->widths[i]);
-    printf(", %zu parameters\n\n", mlp_parameter_count(shape));
-    struct table shown;
-    table_init(&shown, cli->arena,
-               (const char *const[]){">way left", ">functions", ">memory, MB", NULL});
-    for (int tenths = 10; tenths >= 0; tenths -= 2) {
-        const struct epoch_choice choice = choice_at(agent, tenths / 10.0);
-        TABLE_ROW(&shown, arena_format(cli->arena, "%d %%", 10 * tenths),
-                  arena_format(cli->arena, "%u", choice.function_count),
-                  arena_format(cli->arena, "%u", choice.memory_mb));
-    }
-    table_show(&shown, cli);
 }

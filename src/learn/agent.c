@@ -67,12 +67,20 @@ struct agent_policy agent_look(const struct agent *agent, const double input[sta
     return policy;
 }
 
+struct agent_wish agent_wish(const struct agent *agent, const double action[static AGENT_ACTIONS])
+{
+    return (struct agent_wish){
+        .function_count =
+            agent->centre.function_count * exp(functions_scale * action[0] + agent->offset),
+        .memory_mb = agent->centre.memory_mb + memory_scale_mb * action[1],
+    };
+}
+
 struct epoch_choice agent_action(const struct agent *agent, const struct epoch_space *space,
                                  const double action[static AGENT_ACTIONS])
 {
-    const double functions =
-        agent->centre.function_count * exp(functions_scale * action[0] + agent->offset);
-    return epoch_round(space, functions, agent->centre.memory_mb + memory_scale_mb * action[1]);
+    const struct agent_wish wish = agent_wish(agent, action);
+    return epoch_round(space, wish.function_count, wish.memory_mb);
 }
 
 struct epoch_choice agent_choose(const struct agent *agent, const struct epoch_task *task,

@@ -47,6 +47,11 @@ DEFINE_AUTO(agent);
 void agent_input(const struct epoch_task *task, const struct epoch_state *state,
                  double input[static AGENT_INPUTS]);
 struct agent_policy agent_look(const struct agent *agent, const double input[static AGENT_INPUTS]);
+/* What an action asks for, whatever a space has. */
+struct agent_wish {
+    double function_count, memory_mb;
+};
+struct agent_wish agent_wish(const struct agent *agent, const double action[static AGENT_ACTIONS]);
 struct epoch_choice agent_action(const struct agent *agent, const struct epoch_space *space,
                                  const double action[static AGENT_ACTIONS]);
 

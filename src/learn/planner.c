@@ -19,7 +19,7 @@ static const double epoch_deviations = 6, kept_share = 0.004, end_doubt = 0.02;
 static const double work_kept_share = 0.05;
 static const double work_reach = 4; /* times what was seen: farther away the fit tells nothing */
 /* Kept in reserve, and of what the cheapest way would leave at most. */
-static const double luck_deviations = 2.5, luck_slack_share = 0.8;
+static const double luck_deviations = 2.5, luck_slack_share = 0.83;
 static const double kept_epochs = 0.5; /* of the budget, for the last epoch to be whole */
 
 struct planner {

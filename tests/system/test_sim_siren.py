@@ -1,6 +1,6 @@
 """souk sim siren: schedulers of elastic training in virtual time, the same for the same seed.
 
-covers cli/command_sim_siren.c, cli/sim_siren_report.c, cli/sim_siren_serve.c
+covers cli/command_sim_siren.c, cli/sim_siren_inspect.c, cli/sim_siren_report.c, cli/sim_siren_serve.c
 """
 import json
 import os
@@ -40,6 +40,7 @@ def test_in_the_paper_s_world_nothing_can_be_gained():
     assert all(row["reduction"] < 0.001 for row in found.values())
     assert found["constant"]["functions_min"] == found["constant"]["functions_max"] == 833
     table = sim("--mode", "paper", "--budget", "300,50", "--scheduler", "planner").stdout
+    assert len(json.loads(done.stdout)["published_table_3"]) == 4
     assert "Table III" in table and "652-892" in table and "no constant reaches the target" in table
 
 
@@ -52,6 +53,12 @@ def test_with_noise_fresh_runs_count():
     assert found["auto"]["share_of_bound"] is None  # luck may pass the bound
 
 
+def test_with_noise_no_row_depends_on_who_stands_beside_it():
+    asked = ["--noise", "--budget", "300", "--seed", "9", "--evaluations", "3", "--episodes", "20", "--json", "--scheduler"]
+    alone, both = (rows(json.loads(sim(*asked, names).stdout)["results"][0]) for names in ("auto", "agent,auto"))
+    assert alone["auto"] == both["auto"]
+
+
 def test_an_agent_is_kept_used_again_and_shown(tmp_path):
     kept = tmp_path / "agent"
     asked = ["--budget", "300", "--seed", "9", "--scheduler", "agent", "--json"]
@@ -62,6 +69,12 @@ def test_an_agent_is_kept_used_again_and_shown(tmp_path):
     assert ends[0] == ends[1]
     shown = sim("--inspect", str(kept))
     assert "trained on 40 runs" in shown.stdout and "layers 9 64 64 4" in shown.stdout
+    read = json.loads(sim("--inspect", str(kept), "--json").stdout)
+    assert read["episodes"] == 40 and read["layers"] == [9, 64, 64, 4] and len(read["choices"]) == 6
+    larger = tmp_path / "larger"  # of a job whose functions have more memory than the simulator's
+    larger.write_text(kept.read_text().replace(f"centre {read['centre_functions']} {read['centre_memory_mb']}",
+                                               f"centre {read['centre_functions']} 10240", 1))
+    assert json.loads(sim("--inspect", str(larger), "--json").stdout)["choices"][0]["memory_mb"] > 8000
     kept.write_text(kept.read_text().replace("souk-agent 1", "souk-agent 7", 1))
     refused = sim("--inspect", str(kept))
     assert refused.returncode == 2 and "version 7" in refused.stderr
