@@ -2,14 +2,15 @@
 """How much of what scheduling can save of elastic training our schedulers do save.
 
     bench/siren.py [--json] [--program build/souk] [--seeds 5001,...,5008] [--episodes 200] [--rehearsals 40]
-                   [--evaluations 20]
+                   [--evaluations 20] [--sgd SEEDS [--sgd-evaluations 6]]
 
 Both worlds beside each other, every scheduler in each: `paper`, where nothing can be gained, and `floor`, whose constants
 each seed draws and hides. For every budget the first five seeds count for which any constant reaches the target (100
 credits are too few in some worlds). Shares are of the time that the dynamic program's bound saves beside the best
 constant; a world in which that is next to nothing has no share. With noise, on fresh runs only, the gain is the mean over
 runs in which both reached the target; `noisy_share` is the mean gain over the mean without noise, over the three
-budgets. Where a scheduler never reached the target there is no figure, which misses every goal.
+budgets. With --sgd the world that trains a model, too, which takes minutes for each seed: gains over fresh runs, as
+with noise. Where a scheduler never reached the target there is no figure, which misses every goal.
 """
 import argparse
 import json
@@ -19,7 +20,7 @@ import subprocess
 
 BUDGETS = [300, 200, 100]
 COUNTED = 5
-SCHEDULERS = ["constant", "bound", "decay", "agent", "planner", "auto"]
+SCHEDULERS = ["constant", "bound", "decay", "growth", "agent", "planner", "auto"]
 GOALS = {"auto_share_of_bound_300": 0.90, "auto_share_of_bound_200": 0.90, "auto_share_of_bound_100": 0.90,
          "agent_share_of_bound_300": 0.85, "agent_share_of_bound_200": 0.70, "noisy_share": 0.60,
          "noisy_least_gain": 0.0, "noisy_fewer_reached": 0}
@@ -32,6 +33,8 @@ parser.add_argument("--seeds", default=",".join(str(seed) for seed in range(5001
 parser.add_argument("--episodes", type=int, default=200)
 parser.add_argument("--rehearsals", type=int, default=40)
 parser.add_argument("--evaluations", type=int, default=20)
+parser.add_argument("--sgd", default="", metavar="SEEDS")
+parser.add_argument("--sgd-evaluations", type=int, default=6)
 wanted = parser.parse_args()
 
 
@@ -111,6 +114,17 @@ def measure(paper, quiet, noisy):
     return result
 
 
+def measure_sgd(trained):
+    result = {}
+    for budget in BUDGETS:
+        cells = [cell for cell in trained["results"] if cell["budget"] == budget and cell["reachable"]]
+        result[f"sgd_constant_reached_{budget}"] = sum(of(cell, "constant")["reached"] for cell in cells)
+        for scheduler in ("decay", "growth", "planner", "auto"):
+            result[f"sgd_{scheduler}_gain_{budget}"] = gain(cells, scheduler)
+            result[f"sgd_{scheduler}_reached_{budget}"] = sum(of(cell, scheduler)["reached"] for cell in cells)
+    return result
+
+
 def shown(value, form="{:.1f} %", times=100.0):
     return "-" if value is None else form.format(times * value)
 
@@ -140,7 +154,7 @@ def print_published(table, name):
         print("   ".join(f"{field} {value}" for field, value in row.items() if value))
 
 
-def print_all(paper, quiet, noisy, result):
+def print_all(paper, quiet, noisy, trained, result):
     for budget in BUDGETS:
         print_world("paper", [cell for cell in paper["results"] if cell["budget"] == budget], budget)
         cells = counted(quiet["results"], budget)
@@ -148,6 +162,9 @@ def print_all(paper, quiet, noisy, result):
         seeds = [cell["seed"] for cell in cells]
         print_world("floor with noise", [cell for cell in noisy["results"] if cell["budget"] == budget and
                                          cell["seed"] in seeds and cell["reachable"]], budget)
+        if trained:
+            print_world("sgd", [cell for cell in trained["results"] if cell["budget"] == budget and cell["reachable"]],
+                        budget)
     print_published(paper["published_table_1"], "I")
     print_published(paper["published_table_3"], "III")
     print()
@@ -162,8 +179,12 @@ paper_world = sim("--mode", "paper", "--seed", "1")
 quiet_worlds = sim("--seed", wanted.seeds)
 noisy_worlds = sim("--seed", wanted.seeds, "--noise", "--evaluations", str(wanted.evaluations),
                    "--scheduler", "decay,planner,auto")
+trained_worlds = sim("--mode", "sgd", "--seed", wanted.sgd, "--evaluations",
+                     str(wanted.sgd_evaluations)) if wanted.sgd else None
 measured = measure(paper_world, quiet_worlds, noisy_worlds)
+if trained_worlds:
+    measured.update(measure_sgd(trained_worlds))
 if wanted.json:
     print(json.dumps(measured))
 else:
-    print_all(paper_world, quiet_worlds, noisy_worlds, measured)
+    print_all(paper_world, quiet_worlds, noisy_worlds, trained_worlds, measured)

@@ -9,7 +9,8 @@
 A step is an epoch. The action has two numbers from -1 to 1: the logarithm of the number of functions, from 1 to the
 most there are, and the memory of each, from the least to the most. The observation is Siren's state: the epoch, the
 way left, the times of the last epoch and of its parts, the use of memory and CPU, what is left of the budget. The
-world's constants, which `world` draws, stay hidden; `seed` draws the noise. `souk sim siren --serve` does the work.
+world's constants, which `world` draws, stay hidden; `seed` draws the noise. With `mode="sgd"` an epoch trains a small
+model, of which `seed` draws the first one and the order of records. `souk sim siren --serve` does the work.
 """
 # Types are checked where the framework is not installed, too, and all that is its own is Any then.
 # mypy: disable-error-code="import-not-found,import-untyped,misc,no-any-return,unused-ignore"

@@ -3,6 +3,7 @@
 #include "cli/agent_store.h"
 #include "cli/output.h"
 #include "cli/sim_siren.h"
+#include "train/dataset_catalogue.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 
 static const struct option sim_siren_options[] = {
     {"mode", OPTION_CHOICE, FIELD(mode), "NAME", "floor",
-     "The world: what the paper's figures imply, or one in which scheduling pays.",
+     "The world: what the paper's figures imply, one in which scheduling pays, or one that trains "
+     "a model.",
      .choices = siren_mode_names},
     {"budget", OPTION_LIST, FIELD(budgets), "CREDITS", "300,200,100", "What a run may cost."},
     {"seed", OPTION_LIST, FIELD(seeds), "NUMBER", "1",
@@ -22,7 +24,8 @@ static const struct option sim_siren_options[] = {
     {"typical", OPTION_FLAG, FIELD(typical),
      .help = "The typical constants themselves, none drawn by the seed."},
     {"scheduler", OPTION_LIST, FIELD(schedulers), "NAME", "all",
-     "Beside constant and bound: decay, agent, planner, auto."},
+     "Beside constant and bound: decay, growth, agent, planner, auto; all leaves the agent out of "
+     "sgd, where its training takes long."},
     {"episodes", OPTION_U64, FIELD(episodes), "NUMBER", "200",
      "Runs that the agent is trained on, 20 or more; 0: no agent.", .minimum = 0,
      .maximum = SIREN_REHEARSALS_MAX},
@@ -36,15 +39,35 @@ static const struct option sim_siren_options[] = {
     {"save", OPTION_PATH, FIELD(save), "FILE",
      .help = "Keeps the trained agent; of one seed and one budget."},
     {"inspect", OPTION_PATH, FIELD(inspect), "FILE", .help = "Shows a kept agent, and no more."},
+    {"folder", OPTION_PATH, FIELD(folder), "FOLDER",
+     .help = "Where Fashion-MNIST lies, for sgd; without, Debian's dataset-fashion-mnist."},
     {"serve", OPTION_FLAG, FIELD(serve),
      .help = "The world epoch by epoch, JSON lines on standard input and output, for "
              "souk.gym of the Python package."},
 };
 
-struct siren_world sim_siren_world(const struct sim_siren_options *wanted, uint64_t seed)
+struct siren_world sim_siren_world(const struct sim_siren *plan, uint64_t seed)
 {
-    return wanted->typical ? siren_world_typical((enum siren_mode)wanted->mode)
-                           : siren_world_draw((enum siren_mode)wanted->mode, seed);
+    const enum siren_mode mode = (enum siren_mode)plan->wanted->mode;
+    struct siren_world world =
+        plan->wanted->typical ? siren_world_typical(mode) : siren_world_draw(mode, seed);
+    world.sgd = plan->sgd;
+    return world;
+}
+
+static int open_training(struct sim_siren *plan, struct error *error)
+{
+    const char *folder = plan->wanted->folder;
+    const struct dataset_entry *entry;
+    if (plan->wanted->mode != SIREN_SGD)
+        return 0;
+    if (dataset_entry_find(TEXT("fashion-mnist"), &entry, error) < 0 ||
+        dataset_entry_open(entry, folder, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS, &plan->train,
+                           error) < 0 ||
+        dataset_entry_open(entry, folder, DATASET_TEST_IMAGES, DATASET_TEST_LABELS, &plan->test,
+                           error) < 0)
+        return error_wrap(error, "--mode sgd");
+    return siren_sgd_open((struct siren_sgd_data){plan->train, plan->test}, &plan->sgd, error);
 }
 
 static int read_lists(struct sim_siren *plan, struct error *error)
@@ -73,7 +96,8 @@ static int read_schedulers(struct sim_siren *plan, struct error *error)
     const struct option_list *names = &plan->wanted->schedulers;
     for (size_t i = 0; i < names->count; i++) {
         if (strcmp(names->items[i], "all") == 0) {
-            plan->wanted_mask = (1U << SIREN_SCHEDULER_COUNT) - 1;
+            const uint32_t left_out = plan->wanted->mode == SIREN_SGD ? 1U << SIREN_AGENT : 0;
+            plan->wanted_mask |= ((1U << SIREN_SCHEDULER_COUNT) - 1) & ~left_out;
             continue;
         }
         uint32_t k = 0;
@@ -81,8 +105,8 @@ static int read_schedulers(struct sim_siren *plan, struct error *error)
             k++;
         if (k == SIREN_SCHEDULER_COUNT)
             return error_set(error, ERROR_INVALID,
-                             "--scheduler: \"%.40s\" is none of constant, bound, decay, agent, "
-                             "planner, auto, all",
+                             "--scheduler: \"%.40s\" is none of constant, bound, decay, growth, "
+                             "agent, planner, auto, all",
                              names->items[i]);
         plan->wanted_mask |= 1U << k;
     }
@@ -119,7 +143,7 @@ static void run_cells(struct sim_siren *plan)
             struct sim_siren_cell *cell = &plan->cells[plan->cell_count++];
             cell->seed = plan->seeds[s];
             cell->budget_micro = plan->budgets_micro[b];
-            const struct siren_world world = sim_siren_world(wanted, cell->seed);
+            const struct siren_world world = sim_siren_world(plan, cell->seed);
             output_note(plan->cli, "seed %" PRIu64 ", budget %g", cell->seed,
                         1e-6 * (double)cell->budget_micro);
             siren_compare(
@@ -141,6 +165,9 @@ static void run_cells(struct sim_siren *plan)
 static void sim_siren_done(struct sim_siren *plan)
 {
     agent_free(plan->agent);
+    siren_sgd_free(plan->sgd);
+    dataset_free(plan->train);
+    dataset_free(plan->test);
     for (size_t i = 0; i < plan->cell_count; i++)
         siren_result_done(&plan->cells[i].result);
 }
@@ -154,6 +181,8 @@ static int run(struct sim_siren *plan, struct error *error)
         return sim_siren_inspect(plan->cli, plan->agent, error);
     }
     if (read_lists(plan, error) < 0 || read_schedulers(plan, error) < 0 || check(plan, error) < 0)
+        return -1;
+    if (open_training(plan, error) < 0)
         return -1;
     if (wanted->serve)
         return sim_siren_serve(plan, error);

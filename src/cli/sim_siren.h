@@ -14,7 +14,7 @@ struct sim_siren_options {
     struct option_list budgets, seeds, schedulers;
     bool noise, typical, serve;
     uint64_t episodes, rehearsals, evaluations;
-    const char *agent, *save, *inspect;
+    const char *agent, *save, *inspect, *folder;
 };
 
 struct sim_siren_cell {
@@ -31,11 +31,13 @@ struct sim_siren {
     size_t seed_count, budget_count;
     uint32_t wanted_mask;
     struct agent *agent;          /* read from a file; or NULL */
+    struct dataset *train, *test; /* of `sgd`, as the next; or NULL */
+    struct siren_sgd *sgd;
     struct sim_siren_cell *cells; /* budget by budget */
     size_t cell_count;
 };
 
-struct siren_world sim_siren_world(const struct sim_siren_options *wanted, uint64_t seed);
+struct siren_world sim_siren_world(const struct sim_siren *plan, uint64_t seed);
 
 /* A table for each budget, means over the seeds; then what was published. */
 void sim_siren_print(const struct sim_siren *plan);

@@ -56,7 +56,7 @@ struct served {
 static void begin(struct served *served, const struct request *request)
 {
     const struct sim_siren_options *wanted = served->plan->wanted;
-    served->world = sim_siren_world(wanted, request->seed);
+    served->world = sim_siren_world(served->plan, request->seed);
     siren_begin(&served->siren,
                 &(struct siren_options){.world = &served->world,
                                         .budget_micro = served->plan->budgets_micro[0],

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stddef.h>
 
-const char *const siren_mode_names[SIREN_MODE_COUNT + 1] = {"paper", "floor", NULL};
+const char *const siren_mode_names[SIREN_MODE_COUNT + 1] = {"paper", "floor", "sgd", NULL};
 
 static const double time_noise = 0.05, loss_noise = 0.015;
 static const double drawn_around = 0.3;
@@ -25,6 +25,18 @@ static const struct epoch_task floor_task = {
     .loss_target = 1.0 / 30,
     .price = 5 * 1.66667e-5,
     .epoch_max = 700,
+};
+
+/* In `sgd`, of the floor's: functions that one stands for, and epochs. */
+static const double sgd_functions = 50, sgd_epochs = 10;
+
+static const struct epoch_task sgd_task = {
+    .space = {64, 1024, 256, 3072},
+    .loss_form = EPOCH_LOSS_WORK,
+    .loss_start = 2.5, /* about: each run's is measured */
+    .loss_target = 0.42,
+    .price = 50 * 5 * 1.66667e-5,
+    .epoch_max = 60,
 };
 
 /* The paper tells no parts: what is divided by n is all compute. */
@@ -68,18 +80,42 @@ static struct drawn typical(void)
     };
 }
 
+/* The same times for n functions as the floor's has for sgd_functions n, sgd_epochs times as long.
+ */
+static struct epoch_model scaled(struct epoch_model model)
+{
+    const double share = sgd_epochs / sgd_functions;
+    model.start_s *= sgd_epochs;
+    model.fetch_s *= share;
+    model.compute_s *= share;
+    model.update_s *= share;
+    model.contention_s *= sgd_epochs / sqrt(sgd_functions);
+    model.memory_spread_mb /= sgd_functions;
+    return model;
+}
+
+static struct siren_world world_of(enum siren_mode mode, struct drawn drawn)
+{
+    switch (mode) {
+    case SIREN_PAPER:
+        return (struct siren_world){.mode = mode, .truth = paper_model(), .task = paper_task};
+    case SIREN_FLOOR:
+        return (struct siren_world){.mode = mode, .truth = with_floor(drawn), .task = floor_task};
+    case SIREN_SGD:
+        return (struct siren_world){.mode = mode, .truth = scaled(drawn.model), .task = sgd_task};
+    case SIREN_MODE_COUNT:
+        break;
+    }
+    UNREACHABLE("a world that nobody knows");
+}
+
 struct siren_world siren_world_typical(enum siren_mode mode)
 {
-    if (mode == SIREN_PAPER)
-        return (struct siren_world){mode, paper_model(), paper_task};
-    return (struct siren_world){mode, with_floor(typical()), floor_task};
+    return world_of(mode, typical());
 }
 
 struct siren_world siren_world_draw(enum siren_mode mode, uint64_t seed)
 {
-    struct siren_world world = siren_world_typical(mode);
-    if (mode == SIREN_PAPER)
-        return world;
     struct drawn drawn = typical();
     double *const constants[] = {
         &drawn.model.start_s,
@@ -100,8 +136,12 @@ struct siren_world siren_world_draw(enum siren_mode mode, uint64_t seed)
     random_init(&random, seed);
     for (size_t i = 0; i < sizeof(constants) / sizeof(*constants); i++)
         *constants[i] *= 1 + drawn_around * (2 * random_unit(&random) - 1);
-    world.truth = with_floor(drawn);
-    return world;
+    return world_of(mode, drawn);
+}
+
+bool siren_world_varies(const struct siren_world *world, bool is_noisy)
+{
+    return is_noisy || world->mode == SIREN_SGD;
 }
 
 void siren_begin(struct siren *siren, const struct siren_options *options)
@@ -110,6 +150,8 @@ void siren_begin(struct siren *siren, const struct siren_options *options)
         .world = options->world, .task = options->world->task, .is_noisy = options->is_noisy};
     siren->task.budget_micro = options->budget_micro;
     siren->state.loss = siren->task.loss_start;
+    if (options->world->mode == SIREN_SGD)
+        siren->state.loss = siren_sgd_begin(options->world->sgd, options->episode);
     siren->state.left_micro = options->budget_micro;
     random_init(&siren->noise, options->episode);
 }
@@ -120,14 +162,30 @@ static double log_normal(struct random *random, double deviation)
     return exp(deviation * random_normal(random) - deviation * deviation / 2);
 }
 
-static void add_noise(struct siren *siren, struct epoch_seen *seen)
+static void lengthen(struct epoch_seen *seen, double times)
 {
-    const double time = log_normal(&siren->noise, time_noise);
-    seen->fetch_s *= time;
-    seen->compute_s *= time;
-    seen->update_s *= time;
-    seen->total_s *= time;
-    seen->loss_after *= log_normal(&siren->noise, loss_noise);
+    seen->fetch_s *= times;
+    seen->compute_s *= times;
+    seen->update_s *= times;
+    seen->total_s *= times;
+}
+
+/* What the model has of times, and of the loss where nothing is trained. */
+static struct epoch_seen run_epoch(struct siren *siren, struct epoch_choice choice)
+{
+    struct epoch_seen seen = epoch_model_predict(&siren->world->truth, choice, &siren->state);
+    if (siren->world->mode == SIREN_SGD) {
+        const struct siren_sgd_epoch trained =
+            siren_sgd_epoch(siren->world->sgd, choice.function_count);
+        seen.loss_after = trained.loss;
+        lengthen(&seen, trained.longer);
+    }
+    if (siren->is_noisy)
+        lengthen(&seen, log_normal(&siren->noise, time_noise));
+    if (siren->is_noisy && siren->world->mode != SIREN_SGD)
+        seen.loss_after *= log_normal(&siren->noise, loss_noise);
+    seen.cost_micro = epoch_cost_micro(&siren->task, choice, seen.total_s);
+    return seen;
 }
 
 static void stop_short(struct siren *siren, const struct epoch_seen *seen)
@@ -143,10 +201,7 @@ void siren_step(struct siren *siren, struct epoch_choice choice)
     struct epoch_state *state = &siren->state;
     ASSERT(siren->end == SIREN_RUNNING);
     ASSERT(choice.function_count >= 1 && choice.function_count <= siren->task.space.function_max);
-    struct epoch_seen seen = epoch_model_predict(&siren->world->truth, choice, state);
-    if (siren->is_noisy)
-        add_noise(siren, &seen);
-    seen.cost_micro = epoch_cost_micro(&siren->task, choice, seen.total_s);
+    const struct epoch_seen seen = run_epoch(siren, choice);
     if (seen.cost_micro > state->left_micro) {
         stop_short(siren, &seen);
         return;

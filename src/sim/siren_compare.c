@@ -1,12 +1,13 @@
 #include "sim/siren_compare.h"
 
 #include "learn/plan.h"
+#include "sim/siren_lines.h"
 #include "sim/siren_rehearse.h"
 
 #include <math.h>
 
 const char *const siren_scheduler_names[SIREN_SCHEDULER_COUNT + 1] = {
-    "constant", "bound", "decay", "agent", "planner", "auto", NULL};
+    "constant", "bound", "decay", "growth", "agent", "planner", "auto", NULL};
 
 static const double margin = 0.05;           /* of auto */
 static const double reduction_least = 0.005; /* of the bound: below there is nothing to share */
@@ -21,6 +22,7 @@ struct comparison {
     struct epoch_task task;
     struct siren_episodes trials, evaluations; /* without noise the same */
     struct siren_experience experience;        /* auto's */
+    struct scheduler_decay line;               /* auto's, in `sgd`; 0 functions: none */
 };
 
 static bool wants(const struct comparison *comparison, enum siren_scheduler scheduler)
@@ -47,6 +49,8 @@ static struct scheduler *make_auto(const void *context)
 {
     const struct comparison *comparison = context;
     const struct siren_experience *experience = &comparison->experience;
+    if (comparison->line.function_first > 0)
+        return scheduler_new_decay(&comparison->line);
     return scheduler_new_auto(&(struct scheduler_guard){
         .task = &comparison->task,
         .history = experience->history.seen_count > 0 ? &experience->history : NULL,
@@ -74,9 +78,8 @@ static void put(struct siren_result *result, enum siren_scheduler scheduler,
     result->scores[scheduler] = score;
 }
 
-static void compare_found(struct comparison *comparison, struct siren_result *result)
+static struct siren_score bound_of(const struct comparison *comparison)
 {
-    const struct siren_episodes *evaluations = &comparison->evaluations;
     AUTO(plan)
     struct plan *plan = plan_new(
         &comparison->task, (struct plan_options){comparison->task.space.function_max, bound_cells});
@@ -84,14 +87,27 @@ static void compare_found(struct comparison *comparison, struct siren_result *re
     const struct plan_outlook outlook =
         plan_make(plan, comparison->task.loss_start, 1e-6 * (double)comparison->task.budget_micro);
     struct siren_score bound = {.time_s = outlook.bound_s, .cost = (double)NAN};
-    for (uint32_t i = 0; i < evaluations->count; i++)
+    for (uint32_t i = 0; i < comparison->evaluations.count; i++)
         bound.times_s[i] = outlook.bound_s;
-    put(result, SIREN_BOUND, bound);
+    return bound;
+}
+
+static void compare_found(struct comparison *comparison, struct siren_result *result)
+{
+    const struct siren_episodes *evaluations = &comparison->evaluations;
+    if (comparison->options->world->mode != SIREN_SGD)
+        put(result, SIREN_BOUND, bound_of(comparison));
     put(result, SIREN_CONSTANT, siren_score(evaluations, make_constant, &result->constant));
+    const double epochs = result->scores[SIREN_CONSTANT].epoch_count;
     if (wants(comparison, SIREN_DECAY)) {
-        const struct scheduler_decay decay = siren_best_decay(
-            &comparison->trials, result->constant, result->scores[SIREN_CONSTANT].epoch_count);
+        const struct scheduler_decay decay =
+            siren_best_decay(&comparison->trials, result->constant, epochs);
         put(result, SIREN_DECAY, siren_score(evaluations, make_decay, &decay));
+    }
+    if (wants(comparison, SIREN_GROWTH)) {
+        const struct scheduler_decay growth =
+            siren_best_growth(&comparison->trials, result->constant, epochs);
+        put(result, SIREN_GROWTH, siren_score(evaluations, make_decay, &growth));
     }
 }
 
@@ -109,6 +125,18 @@ static struct siren_rehearsals rehearsals(const struct comparison *comparison, u
     };
 }
 
+static void rehearse_auto(struct comparison *comparison)
+{
+    const uint32_t count = comparison->options->auto_rehearsals;
+    if (!wants(comparison, SIREN_AUTO) || count == 0)
+        return;
+    const struct siren_rehearsals own = rehearsals(comparison, auto_from, count);
+    if (own.world->mode == SIREN_SGD)
+        comparison->line = siren_rehearse_lines(&own, &comparison->experience.history);
+    else
+        siren_rehearse_auto(own, &comparison->experience);
+}
+
 static void compare_ours(struct comparison *comparison, struct siren_result *result)
 {
     const struct siren_compare_options *options = comparison->options;
@@ -116,9 +144,7 @@ static void compare_ours(struct comparison *comparison, struct siren_result *res
     if (wants(comparison, SIREN_AGENT) && options->agent_rehearsals > 0)
         result->agent =
             siren_rehearse_agent(rehearsals(comparison, agent_from, options->agent_rehearsals));
-    if (wants(comparison, SIREN_AUTO) && options->auto_rehearsals > 0)
-        siren_rehearse_auto(rehearsals(comparison, auto_from, options->auto_rehearsals),
-                            &comparison->experience);
+    rehearse_auto(comparison);
     const struct with_agent with = {comparison, options->agent ? options->agent : result->agent};
     if (wants(comparison, SIREN_AGENT) && with.agent)
         put(result, SIREN_AGENT, siren_score(evaluations, make_agent, &with));
@@ -130,6 +156,7 @@ static void compare_ours(struct comparison *comparison, struct siren_result *res
 
 void siren_compare(const struct siren_compare_options *options, struct siren_result *out_result)
 {
+    const bool varies = siren_world_varies(options->world, options->is_noisy);
     struct comparison comparison = {
         .options = options,
         .task = options->world->task,
@@ -137,12 +164,12 @@ void siren_compare(const struct siren_compare_options *options, struct siren_res
                         .budget_micro = options->budget_micro,
                         .is_noisy = options->is_noisy,
                         .first = options->seed * episodes_of_seed + evaluations_from,
-                        .count = options->is_noisy ? options->evaluation_count : 1},
+                        .count = varies ? options->evaluation_count : 1},
     };
     comparison.task.budget_micro = options->budget_micro;
     siren_experience_init(&comparison.experience, &comparison.task);
-    *out_result = (struct siren_result){.is_noisy = options->is_noisy,
-                                        .evaluation_count = comparison.evaluations.count};
+    *out_result =
+        (struct siren_result){.is_noisy = varies, .evaluation_count = comparison.evaluations.count};
     comparison.trials = comparison.evaluations;
     comparison.trials.first = options->seed * episodes_of_seed + trials_from;
     out_result->constant = siren_best_constant(&comparison.trials);

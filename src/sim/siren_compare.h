@@ -3,14 +3,16 @@
  *
  * What each is given:
  *
- *     constant, decay  the best found by trying (siren_search.h)
- *     bound            the world's constants; below what any schedule can reach without noise
- *     agent            `agent_rehearsals` episodes, `auto_rehearsals` for auto, in which both
- *     auto             find where to begin and all else (siren_rehearse.h)
- *     planner          nothing: it learns during the run itself
+ *     constant, decay,  the best found by trying (siren_search.h)
+ *     growth
+ *     bound             the world's constants; below what any schedule can reach without noise;
+ *                       not in `sgd`
+ *     agent             `agent_rehearsals` episodes, `auto_rehearsals` for auto, in which both
+ *     auto              find where to begin and all else (siren_rehearse.h)
+ *     planner           nothing: it learns during the run itself
  *
  * Rehearsals have noise where the world has, each scheduler's its own; what counts are other
- * episodes. The constant and decay are found on as many as count, not on the same.
+ * episodes. The constant, decay and growth are found on as many as count, not on the same.
  */
 #pragma once
 
@@ -22,6 +24,7 @@ enum siren_scheduler {
     SIREN_CONSTANT,
     SIREN_BOUND,
     SIREN_DECAY,
+    SIREN_GROWTH,
     SIREN_AGENT,
     SIREN_PLANNER,
     SIREN_AUTO,

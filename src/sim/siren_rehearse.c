@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { KEPT_EPOCHS = 10 }; /* of a choice in auto's rehearsals */
+enum { CHOICES_MOST = 70 }; /* of a rehearsal: each is kept for some epochs */
 /* Around the constant choices are drawn evenly in the logarithm. */
 static const double functions_around = 4, memory_around = 1.6;
 static const double noisy_share = 0.93;  /* of the budget, that an agent is set to */
@@ -47,6 +47,12 @@ static struct epoch_task task_of(const struct siren_rehearsals *rehearsals)
     struct epoch_task task = rehearsals->world->task;
     task.budget_micro = rehearsals->budget_micro;
     return task;
+}
+
+static uint32_t kept_epochs(const struct siren_rehearsals *rehearsals)
+{
+    const uint32_t epochs = rehearsals->world->task.epoch_max / CHOICES_MOST;
+    return epochs > 0 ? epochs : 1;
 }
 
 static double share_of(const struct siren_rehearsals *rehearsals)
@@ -96,6 +102,8 @@ static struct tried try_functions(struct siren_rehearsals *left, double function
         .score = 1e12 * rehearsal.siren.state.loss,
     };
     for (uint32_t level = 0; level < levels && rehearsal.siren.end == SIREN_REACHED; level++) {
+        if (seen[level].epochs == 0)
+            continue;
         const double share = (double)rehearsal.siren.state.epoch / seen[level].epochs;
         const double time_s = share * seen[level].time_s;
         const double spent =
@@ -165,6 +173,7 @@ struct agent *siren_rehearse_agent(struct siren_rehearsals rehearsals)
         .task = task_of(&rehearsals),
         .time_scale_s = best.time_s,
         .budget_share = share_of(&rehearsals),
+        .hold_epochs = kept_epochs(&rehearsals),
         .run_count = rehearsals.count - AGENT_OFFSET_RUNS,
         .seed = rehearsals.seed + 1,
     };
@@ -233,7 +242,7 @@ static void look_around(struct siren_rehearsals *left, struct epoch_fit *history
     rehearsal_begin(left, &rehearsal);
     while (rehearsal.siren.end == SIREN_RUNNING) {
         const uint32_t epoch = rehearsal.siren.state.epoch;
-        if (epoch % KEPT_EPOCHS == 0)
+        if (epoch % kept_epochs(left) == 0)
             choice = draw(&left->world->task.space, centre, random);
         siren_step(&rehearsal.siren, choice);
         if (rehearsal.siren.state.epoch > epoch)

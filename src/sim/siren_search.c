@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "learn/plan.h"
+#include "sim/siren_path.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -138,9 +139,69 @@ static struct epoch_choice best_noisy_constant(const struct siren_episodes *epis
     return choice;
 }
 
+/* Where every run trains a model: numbers of functions, and lines between some of them. */
+static const uint32_t sgd_counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+static const uint32_t sgd_ends[] = {1, 2, 4, 8, 16, 32, 64};
+static const uint32_t sgd_lengths[] = {6, 18}; /* epochs */
+enum {
+    SGD_COUNTS = sizeof(sgd_counts) / sizeof(*sgd_counts),
+    SGD_ENDS = sizeof(sgd_ends) / sizeof(*sgd_ends),
+    SGD_LENGTHS = sizeof(sgd_lengths) / sizeof(*sgd_lengths),
+};
+
+static struct epoch_choice best_trained_constant(const struct siren_episodes *episodes)
+{
+    struct scheduler_decay paths[SGD_COUNTS];
+    for (size_t i = 0; i < SGD_COUNTS; i++)
+        paths[i] = (struct scheduler_decay){sgd_counts[i], sgd_counts[i], 1, 0};
+    const struct scheduler_decay best = siren_best_path(episodes, paths, SGD_COUNTS);
+    return (struct epoch_choice){best.function_first, best.memory_mb};
+}
+
+/* Ends that are four times apart or more, and the constant itself. */
+static struct scheduler_decay best_trained_line(const struct siren_episodes *episodes,
+                                                struct epoch_choice constant, bool is_growing)
+{
+    struct scheduler_decay paths[SIREN_PATHS_MAX];
+    size_t count = 0;
+    paths[count++] =
+        (struct scheduler_decay){constant.function_count, constant.function_count, 1, 0};
+    for (size_t few = 0; few < SGD_ENDS; few++)
+        for (size_t many = few + 2; many < SGD_ENDS; many++)
+            for (size_t k = 0; k < SGD_LENGTHS; k++)
+                paths[count++] = (struct scheduler_decay){
+                    .function_first = sgd_ends[is_growing ? few : many],
+                    .function_last = sgd_ends[is_growing ? many : few],
+                    .epoch_count = sgd_lengths[k],
+                };
+    return siren_best_path(episodes, paths, count);
+}
+
+struct scheduler_decay siren_best_growth(const struct siren_episodes *episodes,
+                                         struct epoch_choice constant, double constant_epochs)
+{
+    enum { STEPS = 5, LINES = STEPS * STEPS };
+    static const double from[STEPS] = {0.1, 0.25, 0.5, 0.75, 1}, to[STEPS] = {1, 1.25, 1.5, 2, 3};
+    const struct epoch_space *space = &episodes->world->task.space;
+    struct scheduler_decay paths[LINES];
+    if (episodes->world->mode == SIREN_SGD)
+        return best_trained_line(episodes, constant, /* is_growing= */ true);
+    for (int i = 0; i < LINES; i++)
+        paths[i] = (struct scheduler_decay){
+            .function_first =
+                epoch_round(space, constant.function_count * from[i / STEPS], 0).function_count,
+            .function_last =
+                epoch_round(space, constant.function_count * to[i % STEPS], 0).function_count,
+            .epoch_count = (uint32_t)lround(fmax(constant_epochs, 1)),
+        };
+    return siren_best_path(episodes, paths, LINES);
+}
+
 struct epoch_choice siren_best_constant(const struct siren_episodes *episodes)
 {
     ASSERT(episodes->count >= 1 && episodes->count <= SIREN_EPISODES_MAX);
+    if (episodes->world->mode == SIREN_SGD)
+        return best_trained_constant(episodes);
     if (episodes->is_noisy)
         return best_noisy_constant(episodes);
     const struct epoch_task *task = &episodes->world->task;
@@ -186,6 +247,8 @@ struct scheduler_decay siren_best_decay(const struct siren_episodes *episodes,
                                         struct epoch_choice constant, double constant_epochs)
 {
     enum { ROUNDS = 6 };
+    if (episodes->world->mode == SIREN_SGD)
+        return best_trained_line(episodes, constant, /* is_growing= */ false);
     struct decay_search search = {
         .episodes = episodes,
         .best = {constant.function_count, constant.function_count,

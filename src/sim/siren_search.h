@@ -1,6 +1,6 @@
 /*
- * Siren search: the schedules that are found by trying many in the world itself: the best constant
- * and the best linear decay. Nothing of that is charged to them.
+ * Siren search: the schedules that are found by trying many in the world itself: the best constant,
+ * the best linear decay and the best linear growth. Nothing of that is charged to them.
  *
  * Better is who reaches the target in more episodes, then who takes less time. With noise the
  * episodes they are found on are other ones than those they are judged on.
@@ -44,3 +44,6 @@ struct siren_score siren_score(const struct siren_episodes *episodes,
 struct epoch_choice siren_best_constant(const struct siren_episodes *episodes);
 struct scheduler_decay siren_best_decay(const struct siren_episodes *episodes,
                                         struct epoch_choice constant, double constant_epochs);
+/* The other way: from fewer functions to more. */
+struct scheduler_decay siren_best_growth(const struct siren_episodes *episodes,
+                                         struct epoch_choice constant, double constant_epochs);

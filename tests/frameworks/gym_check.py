@@ -43,4 +43,10 @@ try:
     raise SystemExit("a closed environment answered")
 except souk.Unavailable:
     pass
+trained = souk.gym.SirenEnv(world=7, mode="sgd", program=program)
+gymnasium.utils.env_checker.check_env(trained, skip_render_check=True)
+trained.reset(seed=1)
+losses = [trained.step(numpy.array([-0.6, 0.0]))[4]["loss"] for _ in range(3)]
+assert losses[2] < losses[0] < 2, losses
+trained.close()
 print("gymnasium is content")

@@ -26,8 +26,8 @@ def test_all_schedulers_stand_beside_each_other_and_a_seed_says_all():
     assert first.stdout == again.stdout
     cell, = json.loads(first.stdout)["results"]
     found = rows(cell)
-    assert list(found) == ["constant", "bound", "decay", "agent", "planner", "auto"]
-    for name in ("constant", "decay", "agent", "planner", "auto"):
+    assert list(found) == ["constant", "bound", "decay", "growth", "agent", "planner", "auto"]
+    for name in ("constant", "decay", "growth", "agent", "planner", "auto"):
         assert found[name]["reached"] == 1 and found[name]["cost"] <= 300 and not found[name]["passed_budget"]
         assert found[name]["time_s"] >= found["bound"]["time_s"]
     assert found["auto"]["share_of_bound"] > 0.9
@@ -90,6 +90,7 @@ def test_an_agent_is_kept_used_again_and_shown(tmp_path):
     (["--agent", "/nowhere/agent"], "/nowhere/agent"),
     (["--serve"], "one --budget"),
     (["--seed", ",".join(map(str, range(100)))], "1 to 256"),
+    (["--mode", "sgd", "--folder", "/nowhere"], "/nowhere"),
 ])
 def test_what_is_wrong_is_told(asked, reason):
     done = sim(*asked)
@@ -111,6 +112,20 @@ def test_the_world_is_served_epoch_by_epoch():
     assert steps[-1]["terminated"] and steps[-1]["reward"] < -99 and steps[-1]["spent"] == 50
     assert not any(step["terminated"] or step["truncated"] for step in steps[:-1])
     assert "reset first" in answers[-1]["error"]
+
+
+def test_a_model_is_trained_epoch_by_epoch():
+    lines = ['{"command": "reset", "seed": 7, "episode": 1}',
+             *['{"command": "step", "functions": 2, "memory_mb": 1792}'] * 3, '{"command": "reset", "seed": 7, "episode": 1}',
+             *['{"command": "step", "functions": 64, "memory_mb": 1792}'] * 3]
+    asked = ["--mode", "sgd", "--serve", "--budget", "100"]
+    first, again = (sim(*asked, text="\n".join(lines) + "\n") for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == again.stdout
+    losses = [json.loads(line)["loss"] for line in first.stdout.splitlines()]
+    assert losses[0] == losses[4] > 2 and losses[3] < losses[7] < losses[0]
+    times = [json.loads(line)["elapsed_s"] for line in first.stdout.splitlines()]
+    assert times[3] > 4 * times[7]
 
 
 def test_a_line_without_end_is_refused():

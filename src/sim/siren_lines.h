@@ -1,0 +1,16 @@
+/*
+ * Siren lines: how auto rehearses where a model is trained, whose losses follow no form.
+ *
+ * It tries schedules of functions in equal steps from one number to another: first constants, each
+ * twice the one before, then lines drawn around the best so far, at last that one again and again,
+ * so that luck alone does not keep it in front. Each run takes every memory in turn; how long its
+ * epochs take with each is fitted. Nothing of the world is told.
+ */
+#pragma once
+
+#include "learn/scheduler.h"
+#include "sim/siren_rehearse.h"
+
+/* The best of them; `history` gets every epoch. 0 functions when none reached the target. */
+struct scheduler_decay siren_rehearse_lines(const struct siren_rehearsals *rehearsals,
+                                            struct epoch_fit *history);
