@@ -1,10 +1,11 @@
 /*
  * Siren lines: how auto rehearses where a model is trained, whose losses follow no form.
  *
- * It tries schedules of functions in equal steps from one number to another: first constants, each
- * twice the one before, then lines drawn around the best so far, at last that one again and again,
- * so that luck alone does not keep it in front. Each run takes every memory in turn; how long its
- * epochs take with each is fitted. Nothing of the world is told.
+ * It tries schedules of functions in equal steps from one number to another: some constants, and as
+ * many lines up as down, over a tenth or three tenths of the epochs there may be. The first run of
+ * each is of the same episode; then the worse half is given up, and so on down to three. Each run
+ * takes every memory in turn; how long its epochs take with each is fitted. Nothing of the world is
+ * told.
  */
 #pragma once
 
