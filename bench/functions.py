@@ -2,7 +2,7 @@
 """The local function host: how long a cold start takes, what a warm call costs, and many at once.
 
     bench/functions.py [--json] [--concurrent 150] [--rounds N] [--program build/souk]
-    bench/functions.py --schedules [--json] [--schedule-rounds 3] [--at-once 1] [--data DIR]
+    bench/functions.py --schedules [--json] [--schedule-rounds 3] [--at-once 1] [--jobs lenet,reviews,clicks] [--data DIR]
 
 Starts `souk function host` and calls it by its API. A warm call is one that the function refuses at
 once: what it takes is overhead alone. A cold one is the same to an instance that is started for it;
@@ -48,6 +48,7 @@ parser.add_argument("--program", default=str(ROOT / "build/souk"))
 parser.add_argument("--schedules", action="store_true")
 parser.add_argument("--schedule-rounds", type=int, default=3)
 parser.add_argument("--at-once", type=int, default=1)
+parser.add_argument("--jobs", default="lenet,reviews,clicks")
 parser.add_argument("--data", default=os.environ.get("SOUK_DATA", str(ROOT.parent / "shared" / "data")))
 wanted = parser.parse_args()
 
@@ -122,8 +123,8 @@ def measure_host(folder):
 
 with tempfile.TemporaryDirectory() as folder:
     if wanted.schedules:
-        figures = measure_schedules(wanted.program, wanted.data, pathlib.Path(folder), wanted.schedule_rounds,
-                                    wanted.at_once, lambda words: print(words, file=sys.stderr, flush=True))
+        figures = measure_schedules(wanted.program, wanted.data, pathlib.Path(folder), wanted.jobs.split(","),
+                                    wanted.schedule_rounds, wanted.at_once, lambda words: print(words, file=sys.stderr, flush=True))
     else:
         figures = measure_host(folder)
 figures["load_average"] = os.getloadavg()[0]

@@ -120,7 +120,7 @@ def figures_of(job, rounds):
     return figures
 
 
-def measure_schedules(program, data, folder, round_count, at_once, tell):
+def measure_schedules(program, data, folder, jobs, round_count, at_once, tell):
     data = pathlib.Path(data).resolve()
     if not (data / "rt-polarity").is_dir():
         raise SystemExit(f"functions: there is no folder {data} with the data; --data or SOUK_DATA names it")
@@ -128,12 +128,12 @@ def measure_schedules(program, data, folder, round_count, at_once, tell):
     begun, done = time.monotonic(), {}
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         tasks = {pool.submit(Trials(program, folder, folder / f"{job}-{index}", job, index).round): (job, index)
-                 for index in range(round_count) for job in JOBS}
+                 for index in range(round_count) for job in jobs}
         for task in concurrent.futures.as_completed(tasks):
             done[tasks[task]] = task.result()
             tell("%s, round %d: after %.0f s, load %.1f" % (*tasks[task], time.monotonic() - begun, os.getloadavg()[0]))
             tell(json.dumps(task.result()))
     figures = {"schedule_rounds": round_count, "schedules_at_once": at_once}
-    for job in JOBS:
+    for job in jobs:
         figures |= figures_of(job, [done[job, index] for index in range(round_count)])
     return figures
