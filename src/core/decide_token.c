@@ -49,7 +49,8 @@ int decide_add_token(struct decision *decision, const struct command *command, s
         name_check_line(add->label, "label", MARKET_LABEL_SIZE - 1, error) < 0 ||
         decide_check_instant(add->expires_ms, "expires_ms", error) < 0)
         return -1;
-    if (add->scopes == 0 || (add->scopes & ~(uint64_t)TOKEN_SCOPE_ALL))
+    if (add->scopes != TOKEN_SCOPE_OBJECTS &&
+        (add->scopes == 0 || (add->scopes & ~(uint64_t)TOKEN_SCOPE_ALL)))
         return error_set(error, ERROR_INVALID, "a token needs scopes that exist");
     if (core_token_by_hash(core, add->hash))
         return error_set(error, ERROR_CONFLICT, "the token exists already");

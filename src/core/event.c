@@ -171,7 +171,7 @@ static const struct json_field token_added_fields[] = {
     ID("token", token_added.token),
     ID("account", token_added.account),
     HEX("hash", token_added.hash),
-    SCHEMA_BITS("scopes", struct event, token_added.scopes, TOKEN_SCOPE_ALL),
+    SCHEMA_BITS("scopes", struct event, token_added.scopes, TOKEN_SCOPE_ANY),
     TIME("expires_ms", token_added.expires_ms),
     CHARS("label", token_added.label),
     BOOL("is_session", token_added.is_session),

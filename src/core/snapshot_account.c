@@ -60,7 +60,7 @@ static const struct json_field token_fields[] = {
     SCHEMA_ID("id", struct token, id),
     SCHEMA_ID("account", struct token, account),
     SCHEMA_HEX("hash", struct token, hash),
-    SCHEMA_BITS("scopes", struct token, scopes, TOKEN_SCOPE_ALL),
+    SCHEMA_BITS("scopes", struct token, scopes, TOKEN_SCOPE_ANY),
     SCHEMA_TIME("expires_ms", struct token, expires_ms),
     SCHEMA_TIME("added_ms", struct token, added_ms),
     SCHEMA_BOOL("is_revoked", struct token, is_revoked),

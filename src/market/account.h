@@ -98,6 +98,10 @@ enum token_scope {
     TOKEN_SCOPE_BORROW = 4,
     TOKEN_SCOPE_OPERATE = 8,
     TOKEN_SCOPE_ALL = 15,
+    /* Not among them, and of a token that has no other: what functions of one job need of its
+     * objects; the job is the token's label. */
+    TOKEN_SCOPE_OBJECTS = 16,
+    TOKEN_SCOPE_ANY = 31,
 };
 
 struct token {

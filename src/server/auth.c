@@ -5,6 +5,9 @@
 #include "server/query.h"
 #include "server/view.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 static int refuse(int status, int *out_status, struct error *error, const char *message)
 {
     *out_status = status;
@@ -76,14 +79,21 @@ static int check_token(struct server *server, struct http_request *request, stru
     out_caller->expires_ms = expires_ms;
     out_caller->scopes = (uint64_t)row[TOKENS_SCOPES].integer;
     out_caller->is_session = row[TOKENS_IS_SESSION].integer;
+    if (out_caller->scopes & TOKEN_SCOPE_OBJECTS) {
+        out_caller->is_function = true;
+        return text_copy(row[TOKENS_LABEL].bytes, out_caller->objects_job,
+                         sizeof(out_caller->objects_job), error);
+    }
     return 0;
 }
 
+/* By a lease's fetch token, or by the one of its functions. */
 static int check_lease(struct server *server, struct http_request *request, struct text token,
                        struct caller *out_caller, int *out_status, struct error *error)
 {
     uint64_t lease, fence;
-    if (!keys_read_fetch_token(server->keys, token, &lease, &fence))
+    out_caller->is_function = keys_read_objects_token(server->keys, token, &lease, &fence);
+    if (!out_caller->is_function && !keys_read_fetch_token(server->keys, token, &lease, &fence))
         return refuse(401, out_status, error, "this is not a fetch token of this market");
     struct arena *arena = http_request_arena(request);
     const struct store_value *row = NULL, *job = NULL;
@@ -100,6 +110,10 @@ static int check_lease(struct server *server, struct http_request *request, stru
         (uint64_t)job[JOBS_ACCOUNT].integer; /* what it stores, the borrower has */
     out_caller->lease = lease;
     out_caller->job = (uint64_t)row[LEASES_JOB].integer;
+    out_caller->fence = fence;
+    /* As its keeper names it: peer/tenancy_function.c. */
+    snprintf(out_caller->objects_job, sizeof(out_caller->objects_job), "lease-%" PRIu64 "-%" PRIu64,
+             lease, fence);
     if (row[LEASES_ROLE].integer == LEASE_ROLE_SERVER && row[LEASES_RANK].integer == 0)
         out_caller->server_of = (uint64_t)row[LEASES_JOB].integer;
     return 0;
@@ -110,6 +124,14 @@ bool auth_may_last(const struct caller *caller, int64_t expires_ms)
     if (!caller->expires_ms || caller->is_session)
         return true;
     return expires_ms && expires_ms <= caller->expires_ms;
+}
+
+static bool is_of_lease(const struct route *route, struct text token)
+{
+    const bool has_fetched = text_starts_with(token, TEXT("souk_lease_"));
+    return (route->access == ROUTE_CHUNKS && has_fetched) ||
+           (route->access == ROUTE_OBJECTS &&
+            (has_fetched || text_starts_with(token, TEXT("souk_objects_"))));
 }
 
 static bool changes_something(struct text method)
@@ -133,10 +155,12 @@ int auth_check(struct server *server, const struct route *route, struct http_req
                           "the Authorization header must be \"Bearer TOKEN\"");
         const struct text token =
             text_trim((struct text){header.data + prefix.size, header.size - prefix.size});
-        if (route->access == ROUTE_CHUNKS && text_starts_with(token, TEXT("souk_lease_")))
+        if (is_of_lease(route, token))
             return check_lease(server, request, token, out_caller, out_status, error);
         if (check_token(server, request, token, out_caller, out_status, error) < 0)
             return -1;
+        if (route->access == ROUTE_OBJECTS && out_caller->is_function)
+            return 0;
     } else if (cookie.size) {
         if (changes_something(http_request_method(request)) && !auth_is_own_page(server, request))
             return refuse(403, out_status, error,

@@ -99,7 +99,8 @@ bool gate_pass(struct server *server, struct http_request *request, const struct
         /* Those that succeed are given back; the second limit bounds them too. */
         return pass_site(server, request, RATE_SIGN_IN) &&
                pass_address(server, request, RATE_WRITE_ADDRESS);
-    if (route->access == ROUTE_CHUNKS || !text_starts_with(text_of(route->pattern), TEXT("/v1/")))
+    if (route->access == ROUTE_CHUNKS || route->access == ROUTE_OBJECTS ||
+        !text_starts_with(text_of(route->pattern), TEXT("/v1/")))
         return true;
     if (caller->account)
         return pass(server, request, is_read(request) ? RATE_READ : RATE_WRITE, caller->account);

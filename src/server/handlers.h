@@ -153,6 +153,16 @@ http_handler handle_chunk_post;
 http_handler handle_chunk_get;
 http_handler handle_chunks_missing;
 
+/* handle_object.c */
+http_handler handle_object_list;
+http_handler handle_object_put;
+http_handler handle_object_get;
+http_handler handle_object_delete;
+
+/* handle_object_token.c */
+http_handler handle_object_token_create;
+http_handler handle_object_token_delete;
+
 /* handle_meta.c */
 http_handler handle_server;
 http_handler handle_healthz;

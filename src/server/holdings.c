@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "server/call.h"
 #include "server/holdings_internal.h"
+#include "server/objects.h"
 #include "server/query.h"
 
 #include <stdlib.h>
@@ -257,12 +258,22 @@ int holdings_claim_file(struct holdings *holdings, struct arena *arena, uint64_t
 int holdings_check_room(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
                         uint64_t bytes, struct error *error)
 {
-    const int64_t wanted = holdings->server->options.account_quota_bytes;
+    return holdings_check_bytes(
+        holdings, account, (int64_t)bytes - counted(holdings, account, hash).size_bytes, error);
+}
+
+int holdings_check_bytes(struct holdings *holdings, uint64_t account, int64_t added_bytes,
+                         struct error *error)
+{
+    const struct server *server = holdings->server;
+    const int64_t wanted = server->options.account_quota_bytes;
     const int64_t quota = wanted > 0 ? wanted : ACCOUNT_QUOTA_BYTES;
     int64_t used = 0;
     if (holdings_bytes(holdings, account, &used, error) < 0)
         return -1;
-    if (used - counted(holdings, account, hash).size_bytes + (int64_t)bytes > quota)
+    if (server->objects)
+        used += objects_bytes(server->objects, account);
+    if (used + added_bytes > quota)
         return error_set(error, ERROR_EXHAUSTED,
                          "this account has used up what it may store on this market");
     return 0;

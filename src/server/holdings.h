@@ -54,6 +54,9 @@ MUST_CHECK int holdings_claim_file(struct holdings *holdings, struct arena *aren
 MUST_CHECK int holdings_check_room(struct holdings *holdings, uint64_t account,
                                    const struct blob_hash *hash, uint64_t bytes,
                                    struct error *error);
+/* The same of bytes that are no chunk's. */
+MUST_CHECK int holdings_check_bytes(struct holdings *holdings, uint64_t account,
+                                    int64_t added_bytes, struct error *error);
 struct holdings_chunk {
     struct blob_hash hash;
     uint64_t size_bytes;
@@ -90,5 +93,7 @@ struct holdings_replaced {
 };
 void holdings_replace(struct holdings *holdings, const struct holdings_replaced *replaced);
 
+/* The retention. */
+int64_t holdings_keep_ms(const struct holdings *holdings);
 /* What was not used for the retention goes. Called now and then: a part of the rows each time. */
 void holdings_expire(struct holdings *holdings);

@@ -11,7 +11,7 @@
 
 enum { OPEN_JOBS_MAX = 10000 };
 
-static int64_t keep_ms(const struct holdings *holdings)
+int64_t holdings_keep_ms(const struct holdings *holdings)
 {
     const int64_t wanted = holdings->server->options.keep_ms;
     return wanted > 0 ? wanted : HOLDINGS_KEEP_MS;
@@ -91,7 +91,7 @@ static int drop_rows(struct holdings *holdings, struct error *error)
     AUTO(arena) struct arena *arena = arena_new(0);
     const int64_t now_ms = clock_utc_ms(server->clock);
     const struct store_filter filter = {"stored_ms", STORE_LESS,
-                                        store_integer(now_ms - keep_ms(holdings))};
+                                        store_integer(now_ms - holdings_keep_ms(holdings))};
     const struct store_query query = {.table = &tables[TABLE_HOLDINGS],
                                       .filters = &filter,
                                       .filter_count = 1,
@@ -121,7 +121,7 @@ void holdings_expire(struct holdings *holdings)
     struct error error;
     uint64_t freed_bytes = 0;
     const struct blob_evict evict = {.used_before_ms =
-                                         clock_utc_ms(server->clock) - keep_ms(holdings)};
+                                         clock_utc_ms(server->clock) - holdings_keep_ms(holdings)};
     if (use_open_jobs(server, &error) < 0 ||
         blob_store_evict(server->blobs, &evict, &freed_bytes, &error) < 0)
         log_event(LOG_WARN, "chunks_not_expired", "error=\"%s\"", error.message);

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -232,22 +233,26 @@ void keys_chunks(const struct keys *keys, const struct keys_pair *pair,
     sodium_memzero(leases, sizeof(leases));
 }
 
-void keys_fetch_token(const struct keys *keys, uint64_t lease, uint64_t fence,
-                      char out[KEYS_TOKEN_SIZE])
+/* What a lease's holder shows: "souk_KIND_LEASE_FENCE_HEX". */
+static void lease_token(const struct keys *keys, const char *kind, uint64_t lease, uint64_t fence,
+                        char out[KEYS_TOKEN_SIZE])
 {
     uint8_t secret[KEYS_SECRET_SIZE];
     char hex[2 * KEYS_SECRET_SIZE + 1];
-    derive(keys, "fetch", lease, fence, secret);
+    /* The purpose is older than the token's name. */
+    derive(keys, strcmp(kind, "lease") == 0 ? "fetch" : kind, lease, fence, secret);
     text_hex_encode(secret, sizeof(secret), hex);
-    const int size =
-        snprintf(out, KEYS_TOKEN_SIZE, "souk_lease_%" PRIu64 "_%" PRIu64 "_%s", lease, fence, hex);
+    const int size = snprintf(out, KEYS_TOKEN_SIZE, "souk_%s_%" PRIu64 "_%" PRIu64 "_%s", kind,
+                              lease, fence, hex);
     ASSERT(size > 0 && size < KEYS_TOKEN_SIZE);
 }
 
-bool keys_read_fetch_token(const struct keys *keys, struct text token, uint64_t *out_lease,
-                           uint64_t *out_fence)
+static bool read_lease_token(const struct keys *keys, const char *kind, struct text token,
+                             uint64_t *out_lease, uint64_t *out_fence)
 {
-    const struct text prefix = TEXT("souk_lease_");
+    char expected[KEYS_TOKEN_SIZE];
+    snprintf(expected, sizeof(expected), "souk_%s_", kind);
+    const struct text prefix = text_of(expected);
     if (!text_starts_with(token, prefix))
         return false;
     struct text rest = {token.data + prefix.size, token.size - prefix.size};
@@ -258,13 +263,36 @@ bool keys_read_fetch_token(const struct keys *keys, struct text token, uint64_t 
         text_parse_u64(lease_text, &lease, &ignored) < 0 ||
         text_parse_u64(fence_text, &fence, &ignored) < 0)
         return false;
-    char expected[KEYS_TOKEN_SIZE];
-    keys_fetch_token(keys, lease, fence, expected);
+    lease_token(keys, kind, lease, fence, expected);
     if (!text_equal_secret(token, text_of(expected)))
         return false;
     *out_lease = lease;
     *out_fence = fence;
     return true;
+}
+
+void keys_fetch_token(const struct keys *keys, uint64_t lease, uint64_t fence,
+                      char out[KEYS_TOKEN_SIZE])
+{
+    lease_token(keys, "lease", lease, fence, out);
+}
+
+bool keys_read_fetch_token(const struct keys *keys, struct text token, uint64_t *out_lease,
+                           uint64_t *out_fence)
+{
+    return read_lease_token(keys, "lease", token, out_lease, out_fence);
+}
+
+void keys_objects_token(const struct keys *keys, uint64_t lease, uint64_t fence,
+                        char out[KEYS_TOKEN_SIZE])
+{
+    lease_token(keys, "objects", lease, fence, out);
+}
+
+bool keys_read_objects_token(const struct keys *keys, struct text token, uint64_t *out_lease,
+                             uint64_t *out_fence)
+{
+    return read_lease_token(keys, "objects", token, out_lease, out_fence);
 }
 
 static void format_token(const char *prefix, const uint8_t secret[KEYS_SECRET_SIZE],

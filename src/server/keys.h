@@ -88,6 +88,12 @@ void keys_fetch_token(const struct keys *keys, uint64_t lease, uint64_t fence,
 bool keys_read_fetch_token(const struct keys *keys, struct text token, uint64_t *out_lease,
                            uint64_t *out_fence);
 
+/* "souk_objects_LEASE_FENCE_HEX": for the functions that a lease calls, and its objects alone. */
+void keys_objects_token(const struct keys *keys, uint64_t lease, uint64_t fence,
+                        char out[KEYS_TOKEN_SIZE]);
+bool keys_read_objects_token(const struct keys *keys, struct text token, uint64_t *out_lease,
+                             uint64_t *out_fence);
+
 /* Stands for an address block where it is kept: cannot be turned back without the root secret. */
 uint64_t keys_address_block(const struct keys *keys, uint64_t block);
 

@@ -8,6 +8,7 @@
 #include "server/auth.h"
 #include "server/gate.h"
 #include "server/handlers.h"
+#include "server/objects.h"
 #include "server/server_internal.h"
 #include "server/token_use.h"
 #include "train/look.h"
@@ -21,6 +22,7 @@ enum {
     LOOK = LOOK_BYTES_MAX,
     HASHES = 512 << 10,
     CHUNK = BLOB_BYTES_MAX,
+    OBJECT = OBJECTS_PART_BYTES,
 };
 
 #define ANYONE   ROUTE_PUBLIC, 0
@@ -30,6 +32,7 @@ enum {
 #define OWNER    ROUTE_ACCOUNT, TOKEN_SCOPE_OPERATE
 #define OPERATOR ROUTE_OPERATOR, TOKEN_SCOPE_OPERATE
 #define CHUNKS   ROUTE_CHUNKS, TOKEN_SCOPE_BORROW
+#define OBJECTS  ROUTE_OBJECTS, TOKEN_SCOPE_BORROW
 
 /* method, path, who may, largest body, handler, repeatable, what it does */
 const struct route routes[] = {
@@ -212,6 +215,19 @@ const struct route routes[] = {
      "A chunk's bytes (HEAD: whether it is there)."},
     {"POST", "/v1/chunks/missing", CHUNKS, HASHES, handle_chunks_missing, false,
      "Which of these chunks are not there."},
+    {"POST", "/v1/objects/tokens", CHUNKS, SMALL, handle_object_token_create, false,
+     "A token for the functions of one job: it reads the job's objects and puts updates."},
+    {"DELETE", "/v1/objects/tokens/{id}", BORROWER, 0, handle_object_token_delete, false,
+     "Revokes such a token at once."},
+    {"GET", "/v1/objects", BORROWER, 0, handle_object_list, false,
+     "The account's objects whose name begins with `prefix`, by name."},
+    {"PUT", "/v1/objects/{name...}", OBJECTS, OBJECT, handle_object_put, false,
+     "Puts an object of at most 4,000,000 bytes; `If-None-Match: *`: once, 412 where there is one. "
+     "`?parts=N&of=TAG`: of the N objects NAME.TAG.0, NAME.TAG.1, ..., which are gone then."},
+    {"GET", "/v1/objects/{name...}", OBJECTS, 0, handle_object_get, false,
+     "An object's bytes, or those of a `Range` (HEAD: whether it is there)."},
+    {"DELETE", "/v1/objects/{name...}", OBJECTS, 0, handle_object_delete, false,
+     "Deletes an object; one that is not there is fine."},
     {"POST", "/v1/imports", BORROWER, SPEC, handle_import_create, true,
      "Has the market read data for a job: what was sent before, by its manifest, or from an "
      "address."},
@@ -366,6 +382,8 @@ static const char *access_name(const struct route *route)
         return "anyone";
     if (route->access == ROUTE_CHUNKS)
         return "scope borrow, or a lease's fetch token";
+    if (route->access == ROUTE_OBJECTS)
+        return "scope borrow; the token of a job's functions, or a lease's, within its job";
     if (route->access == ROUTE_OPERATOR)
         return "the operator, scope operate";
     switch ((enum token_scope)route->scope) {
@@ -377,7 +395,10 @@ static const char *access_name(const struct route *route)
         return "scope borrow";
     case TOKEN_SCOPE_OPERATE:
         return "scope operate";
+    case TOKEN_SCOPE_OBJECTS:
+        return "scope objects";
     case TOKEN_SCOPE_ALL:
+    case TOKEN_SCOPE_ANY:
         return "every scope";
     }
     return "";

@@ -19,6 +19,7 @@ enum route_access {
     ROUTE_PUBLIC,
     ROUTE_ACCOUNT,  /* a token or session with the scope */
     ROUTE_CHUNKS,   /* the same, or a lease's fetch token */
+    ROUTE_OBJECTS,  /* the same, or a token for the functions of one job */
     ROUTE_OPERATOR, /* a token or session of the operator's account, with the scope */
 };
 
@@ -36,6 +37,8 @@ struct route {
 extern const struct route routes[];
 extern const size_t route_count;
 
+enum { ROUTE_OBJECTS_JOB_SIZE = 64 };
+
 /* Who is asking, found before the body is read. */
 struct caller {
     uint64_t account; /* 0: nobody */
@@ -46,6 +49,10 @@ struct caller {
     uint64_t server_of; /* by its lead's: its job; 0 otherwise */
     uint64_t job;       /* by a fetch token: its lease's */
     bool is_session;    /* the token ends by itself: a signed-in page or program */
+    uint64_t fence;     /* by a fetch token: its lease's */
+    bool is_function;   /* reads the objects of `objects_job`, and puts its updates, each once */
+    char objects_job[ROUTE_OBJECTS_JOB_SIZE]; /* the only one whose objects it may ask for; "": all
+                                                 of the account's */
 };
 
 /* Never NULL; all zero for nobody. */

@@ -17,6 +17,7 @@
 #include "server/local_lender.h"
 #include "server/logs.h"
 #include "server/looks.h"
+#include "server/objects.h"
 #include "server/page.h"
 #include "server/password.h"
 #include "server/rate_limit.h"
@@ -271,6 +272,7 @@ static void server_done(struct server *server)
     logs_free(server->logs);
     datasets_free(server->datasets);
     imports_free(server->imports);
+    objects_free(server->objects);
     holdings_free(server->holdings);
     store_reader_free(server->reader);
     engine_free(server->engine);
@@ -299,6 +301,7 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     server->live = live_new(server);
     server->logs = logs_new(server);
     server->holdings = holdings_new(server);
+    server->objects = objects_new(server);
     server->datasets = datasets_new(server);
     server->audits = audits_new(server);
     server->imports = imports_new(server);
@@ -321,7 +324,7 @@ static int run(struct server *server, struct http_route *made_routes, struct err
         engine_listen(server->engine, cloud_listen, server->cloud);
     logs_listen(server->logs, hub_log_kept, server->hub);
     if (engine_start(server->engine, error) < 0 || holdings_adopt(server->holdings, error) < 0 ||
-        hub_start(server->hub, error) < 0)
+        objects_open(server->objects, error) < 0 || hub_start(server->hub, error) < 0)
         return -1;
     if (server->cloud && cloud_start(server->cloud, error) < 0)
         return -1;

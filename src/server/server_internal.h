@@ -32,6 +32,7 @@ struct hub;
 struct imports;
 struct live;
 struct logs;
+struct objects;
 struct looks;
 struct local_lender;
 struct passwords;
@@ -66,6 +67,7 @@ struct server {
     struct sealed *sealed; /* jobs' secrets */
     struct blob_store *blobs;
     struct holdings *holdings; /* who has what of them */
+    struct objects *objects;   /* and what lies in them by name */
     struct datasets *datasets; /* of the catalogue, on this machine */
     struct engine *engine;
 

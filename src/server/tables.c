@@ -295,6 +295,11 @@ static const struct store_column profile_choices_columns[] = {
     PLAIN(is_shared, STORE_INTEGER),
 };
 
+static const struct store_column objects_columns[] = {
+    KEY(account, STORE_INTEGER),       KEY(name, STORE_TEXT),    PLAIN(size_bytes, STORE_INTEGER),
+    INDEXED(stored_ms, STORE_INTEGER), PLAIN(blobs, STORE_BLOB),
+};
+
 const struct store_table tables[TABLE_COUNT] = {
     [TABLE_OFFERS] = TABLE(offers),
     [TABLE_GROUPS] = TABLE(groups),
@@ -316,6 +321,7 @@ const struct store_table tables[TABLE_COUNT] = {
     [TABLE_PROFILES] = TABLE(profiles),
     [TABLE_PREDICTIONS] = TABLE(predictions),
     [TABLE_PROFILE_CHOICES] = TABLE(profile_choices),
+    [TABLE_OBJECTS] = TABLE(objects),
 };
 
 const struct store_schema tables_schema = {

@@ -36,6 +36,7 @@ enum table {
     TABLE_PROFILES,
     TABLE_PREDICTIONS,
     TABLE_PROFILE_CHOICES,
+    TABLE_OBJECTS,
     TABLE_COUNT,
 };
 extern const struct store_table tables[TABLE_COUNT]; /* by enum table */
@@ -337,6 +338,15 @@ enum {
 
 /* Accounts that said whether others may learn from their runs. */
 enum { PROFILE_CHOICES_ACCOUNT, PROFILE_CHOICES_IS_SHARED, PROFILE_CHOICES_COLUMN_COUNT };
+
+enum {
+    OBJECTS_ACCOUNT,
+    OBJECTS_NAME,
+    OBJECTS_SIZE_BYTES,
+    OBJECTS_STORED_MS, /* or when it was last found to be in use */
+    OBJECTS_BLOBS,     /* their hashes, one after the other */
+    OBJECTS_COLUMN_COUNT
+};
 
 /* When a token was used last, to the minute. */
 enum { TOKEN_USES_TOKEN, TOKEN_USES_USED_MS, TOKEN_USES_COLUMN_COUNT };

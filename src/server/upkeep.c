@@ -6,6 +6,7 @@
 #include "server/holdings.h"
 #include "server/live.h"
 #include "server/logs.h"
+#include "server/objects.h"
 #include "server/profiles.h"
 #include "server/query.h"
 #include "server/token_use.h"
@@ -80,8 +81,10 @@ static void turn(void *context)
         live_save(upkeep->server->live);
     if (upkeep->turn % USES_TURNS == 0)
         token_uses_flush(upkeep->server->token_uses);
-    if (upkeep->turn % upkeep->expire_turns == 0)
+    if (upkeep->turn % upkeep->expire_turns == 0) {
         holdings_expire(upkeep->server->holdings);
+        objects_expire(upkeep->server->objects);
+    }
     if (upkeep->turn % FORGET_TURNS == 1)
         forget_answers(upkeep->server);
     if (upkeep->turn % upkeep->sweep_turns == 1 % upkeep->sweep_turns)

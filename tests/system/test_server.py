@@ -501,7 +501,7 @@ def test_routes_docs_and_openapi_agree():
     openapi = json.loads((ROOT / "docs/openapi/openapi.json").read_text())
     described = {(method.upper(), path) for path, methods in openapi["paths"].items()
                  for method in methods if method != "head"}
-    assert routes == described
+    assert {(method, path.replace("...}", "}")) for method, path in routes} == described
 
 
 def test_the_markets_health_counts_credits_and_members(market, token, souk):
