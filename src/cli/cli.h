@@ -72,6 +72,7 @@ extern const struct command command_cloud_stop;
 extern const struct command command_cloud_sweep;
 extern const struct command command_completion;
 extern const struct command command_demo;
+extern const struct command command_function_forget;
 extern const struct command command_function_host;
 extern const struct command command_function_serve;
 extern const struct command command_function_train;

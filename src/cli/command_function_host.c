@@ -34,7 +34,7 @@ static const struct option host_options[] = {
      "Folder of the object store that functions see."},
     {"network", OPTION_FLAG, HOST(has_network),
      .help = "Functions may use the network, and the AWS_* variables set here: for jobs whose "
-             "store is s3://."},
+             "store is s3://, or that of the market of --server."},
     {"memory", OPTION_U64, HOST(memory_mb), "MB", "256",
      "Memory of an instance; it has MB / 1769 of a core.", .minimum = HOST_MEMORY_MB_MIN,
      .maximum = HOST_MEMORY_MB_MAX},
@@ -123,6 +123,8 @@ static int serve(const struct cli *cli, const struct host_command *wanted, struc
                  .keep_warm_ms = wanted->keep_warm_ms,
                  .has_network = wanted->has_network,
                  .credentials = &credentials,
+                 .market_server = cli->common.server,
+                 .market_fingerprint = cli->common.fingerprint,
                  .log_fd = STDERR_FILENO},
     };
     if (function_here_open(&place, &here, error) < 0)

@@ -27,12 +27,16 @@ static int run_serve(void *context, const void *options, struct error *error)
 {
     const struct serve_command *wanted = options;
     struct remote_credentials credentials AUTO_CREDENTIALS = {0};
-    (void)context;
+    const struct cli *cli = context;
     if (remote_credentials_take_environment(&credentials, error) < 0)
         return -1;
     AUTO(handler)
-    struct handler *handler = handler_new(&(struct handler_options){
-        .clock = &clock_system, .store = wanted->store, .credentials = &credentials});
+    struct handler *handler =
+        handler_new(&(struct handler_options){.clock = &clock_system,
+                                              .store = wanted->store,
+                                              .credentials = &credentials,
+                                              .market_server = cli->common.server,
+                                              .market_fingerprint = cli->common.fingerprint});
     const struct runtime_client_options client = {
         .api = wanted->runtime_api,
         .handler = handler,
@@ -47,7 +51,8 @@ const struct command command_function_serve = {
     .summary = "Takes calls from AWS Lambda's Runtime API: what runs inside a Lambda function.",
     .details =
         "\"make lambda\" packs it as a custom runtime (provided.al2023). The function's role "
-        "needs to read and put objects of the store's bucket. It ends when the API is gone.",
+        "needs to read and put objects of the store's bucket; for jobs whose store is a market's, "
+        "SOUK_SERVER and SOUK_FINGERPRINT say which. It ends when the API is gone.",
     .example = "AWS_LAMBDA_RUNTIME_API=127.0.0.1:9001 souk function serve",
     COMMAND_OPTIONS(serve_options, serve_command),
     .run = run_serve,

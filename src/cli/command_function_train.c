@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "cli/function_here.h"
 #include "cli/function_job.h"
+#include "cli/function_market.h"
 #include "cli/function_schedule.h"
 #include "cli/function_token.h"
 #include "cli/job_view.h"
@@ -97,8 +98,10 @@ static const struct option train_options[] = {
     {"rate", OPTION_SHARE, TRAIN(rate_milli), "SHARE", "100%",
      "How much of an update is added to the model, over the number of functions."},
     {"store", OPTION_TEXT, TRAIN(store), "PLACE",
-     .help = "Where functions and lead meet: s3://bucket/prefix, or the folder of the host; by "
-             "default a folder below --state-dir."},
+     .help =
+         "Where functions and lead meet: s3://bucket/prefix, or the folder of the host; by "
+         "default a folder below --state-dir. \"market\": the store of the market that is signed "
+         "in to."},
     {"url", OPTION_TEXT, TRAIN(url), "URL",
      .help = "A function host, http://127.0.0.1:9001; by default functions run in this process's "
              "own."},
@@ -112,7 +115,8 @@ static const struct option train_options[] = {
      .help = "The most a function here has of a core, whatever its memory."},
     {"resume", OPTION_TEXT, TRAIN(resume), "JOB",
      .help = "Go on with this job, whose lead is gone; its name was shown when it began."},
-    {"keep_updates", OPTION_FLAG, TRAIN(keeps_updates), .help = "Leave every update in the store."},
+    {"keep_updates", OPTION_FLAG, TRAIN(keeps_updates),
+     .help = "Leave every update, and the job itself, in the store."},
     {"state_dir", OPTION_PATH, TRAIN(state_dir), "DIR", "{state}/function/train",
      "Folder for the functions that run here and their store."},
     {"dataset_dir", OPTION_PATH, TRAIN(dataset_dir), "DIR",
@@ -129,6 +133,7 @@ struct training {
     struct remote_credentials credentials;
     const char *store_place; /* that calls are told of; NULL: the host's own */
     struct object_store *store;
+    struct function_market *market; /* NULL: the store is not the market's */
     struct kernel_set *kernels;
     struct model *model; /* measured with */
     struct evaluation_target target;
@@ -148,6 +153,20 @@ struct training {
 static void note_reading(void *context, const char *what)
 {
     output_note(context, "%s", what);
+}
+
+/* Between epochs no call has the old one. */
+static void renew_token(struct training *training)
+{
+    const char *token;
+    struct error error;
+    if (!training->market)
+        return;
+    if (function_market_token(training->market, &token, &error) < 0)
+        output_note(training->cli, "The functions go on with the token they have: %s",
+                    error.message);
+    else
+        lead_set_token(training->lead, token);
 }
 
 static void on_epoch(void *context, const struct driver_report *report)
@@ -188,6 +207,7 @@ static void on_epoch(void *context, const struct driver_report *report)
     if (training->epochs.size)
         buffer_append_byte(&training->epochs, ',');
     buffer_append_text(&training->epochs, buffer_text(&one));
+    renew_token(training);
 }
 
 static void print_json(const struct training *training, const struct driver_outcome *outcome,
@@ -299,45 +319,59 @@ static int read_job(struct training *training, struct error *error)
     return model_open(training->kernels, &options, &training->model, error);
 }
 
+static int open_here(struct training *training, const char *folder, struct error *error)
+{
+    const struct train_command *wanted = training->wanted;
+    const struct function_here_options here = {
+        .state_dir = arena_format(training->cli->arena, "%s/host", wanted->state_dir),
+        .store = training->store_place ? NULL : folder,
+        .host = {.loop = training->loop,
+                 .memory_mb = (uint32_t)wanted->memory_mb,
+                 .time_ms = wanted->time_ms,
+                 .concurrency = DRIVER_FUNCTIONS_MAX,
+                 .cpu_max_milli = wanted->cpu_milli,
+                 .keep_warm_ms = wanted->time_ms,
+                 .has_network = training->store_place != NULL,
+                 .credentials = &training->credentials,
+                 .market_server = training->cli->common.server,
+                 .market_fingerprint = training->cli->common.fingerprint,
+                 .log_fd = STDERR_FILENO},
+    };
+    if (function_here_open(&here, &training->here, error) < 0)
+        return -1;
+    training->invoker = invoker_of_host(training->here->host);
+    return 0;
+}
+
 /* Where functions run, and where their store is. */
 static int open_place(struct training *training, struct error *error)
 {
     const struct train_command *wanted = training->wanted;
-    struct arena *arena = training->cli->arena;
-    const bool is_remote = wanted->store && object_store_is_remote(text_of(wanted->store));
+    struct object_market market = {0};
+    const struct text named = wanted->store ? text_of(wanted->store) : (struct text){0};
+    const bool is_remote = object_store_is_remote(named);
+    const bool is_market = object_store_is_market(named);
     const bool is_here = !wanted->url && !wanted->is_lambda;
-    const char *folder =
-        wanted->store ? wanted->store : arena_format(arena, "%s/store", wanted->state_dir);
+    const char *folder = wanted->store
+                             ? wanted->store
+                             : arena_format(training->cli->arena, "%s/store", wanted->state_dir);
     if (!is_remote && wanted->is_lambda)
-        return error_set(error, ERROR_INVALID, "--store: Lambda's functions need s3://...");
+        return error_set(error, ERROR_INVALID,
+                         "--store: Lambda's functions need s3://..., or market");
     if (!is_remote && !is_here && !wanted->store)
-        return error_set(
-            error, ERROR_INVALID,
-            "--store: the folder of the host, which it prints when it starts, or s3://...");
-    if ((is_remote || wanted->is_lambda) &&
+        return error_set(error, ERROR_INVALID,
+                         "--store: the folder of the host, which it prints when it starts, "
+                         "s3://..., or market");
+    if (((is_remote && !is_market) || wanted->is_lambda) &&
         remote_credentials_take_environment(&training->credentials, error) < 0)
         return -1;
+    if (is_market && function_market_find(training->cli, &market, error) < 0)
+        return error_wrap(error, "--store");
     training->store_place = is_remote ? wanted->store : NULL;
-    if (is_here) {
-        const struct function_here_options here = {
-            .state_dir = arena_format(arena, "%s/host", wanted->state_dir),
-            .store = is_remote ? NULL : folder,
-            .host = {.loop = training->loop,
-                     .memory_mb = (uint32_t)wanted->memory_mb,
-                     .time_ms = wanted->time_ms,
-                     .concurrency = DRIVER_FUNCTIONS_MAX,
-                     .cpu_max_milli = wanted->cpu_milli,
-                     .keep_warm_ms = wanted->time_ms,
-                     .has_network = is_remote,
-                     .credentials = &training->credentials,
-                     .log_fd = STDERR_FILENO},
-        };
-        if (function_here_open(&here, &training->here, error) < 0)
-            return -1;
-        training->invoker = invoker_of_host(training->here->host);
-    }
-    const struct object_store_options store = {.place = is_remote ? wanted->store : folder,
-                                               .credentials = &training->credentials};
+    if (is_here && open_here(training, folder, error) < 0)
+        return -1;
+    const struct object_store_options store = {
+        .place = folder, .credentials = &training->credentials, .market = &market};
     return object_store_open(&store, &training->store, error);
 }
 
@@ -364,10 +398,15 @@ static int open_lead(struct training *training, struct error *error)
 {
     const struct train_command *wanted = training->wanted;
     char name[WORK_JOB_SIZE];
+    const char *token = NULL;
     function_job_name(training->spec.name, name);
     if (function_job_put(training->cli->arena, training->store,
                          wanted->resume ? wanted->resume : name, &training->spec, training->data,
                          wanted->dataset_dir, &training->job, error) < 0)
+        return -1;
+    if (training->store_place && object_store_is_market(text_of(training->store_place)) &&
+        (function_market_open(training->cli, training->job.name, &training->market, error) < 0 ||
+         function_market_token(training->market, &token, error) < 0))
         return -1;
     AUTO(lesson) struct lesson *lesson = NULL; /* where the model begins */
     if (lesson_open(training->kernels, &training->job, &lesson, error) < 0)
@@ -380,6 +419,7 @@ static int open_lead(struct training *training, struct error *error)
         .batch_count = training->job.records / training->spec.train.batch,
         .run = (uint64_t)clock_utc_ms(&clock_system) * LEAD_RUN_STEP,
         .keeps_updates = wanted->keeps_updates,
+        .token = token,
     };
     return lead_open(&options, &training->lead, error);
 }
@@ -467,6 +507,29 @@ static void on_signal(void *context)
     driver_stop(((struct training *)context)->driver);
 }
 
+/* A job that is done leaves nothing; one that may go on says how. */
+static void leave_store(struct training *training, const struct driver_outcome *outcome)
+{
+    const struct train_command *wanted = training->wanted;
+    struct error error;
+    if (wanted->keeps_updates)
+        return;
+    const bool is_done = outcome->end == DRIVER_EPOCHS || outcome->end == DRIVER_TARGET;
+    if (is_done && lead_clear(training->lead, &error) == 0)
+        return;
+    const char *store =
+        wanted->store ? arena_format(training->cli->arena, " --store %s", wanted->store) : "";
+    if (is_done)
+        output_note(training->cli, "Not all of the job could be deleted: %s.", error.message);
+    else
+        output_note(training->cli, "To go on: souk function train %s%s --resume %s", wanted->file,
+                    store, training->job.name);
+    output_note(training->cli,
+                "Its data and models are still in the store; to delete them: souk function forget "
+                "%s%s",
+                training->job.name, store);
+}
+
 static int run_driver(struct training *training, struct error *error)
 {
     struct loop_signal *term = NULL, *interrupt = NULL;
@@ -483,8 +546,11 @@ static int run_driver(struct training *training, struct error *error)
         result = driver_run(training->driver, &outcome, error);
     loop_signal_free(term);
     loop_signal_free(interrupt);
-    if (result < 0)
+    if (result < 0) {
+        outcome.end = DRIVER_FAILED;
+        leave_store(training, &outcome);
         return -1;
+    }
     const double seconds = 1e-9 * (double)(clock_monotonic_ns(&clock_system) - training->begun_ns);
     if (save_model(training, &outcome, seconds, error) < 0)
         return -1;
@@ -503,6 +569,7 @@ static int run_driver(struct training *training, struct error *error)
         output_field(cli, "Bill:     ", "%s", output_amount(cli, outcome.spent_micro));
         output_field(cli, "Model:    ", "%s/model.safetensors", training->wanted->output);
     }
+    leave_store(training, &outcome);
     return outcome.end == DRIVER_FAILED ? CLI_EXIT_FAILED : 0;
 }
 
@@ -510,6 +577,7 @@ static int run_driver(struct training *training, struct error *error)
 static void training_done(struct training *training)
 {
     driver_free(training->driver);
+    function_market_close(training->market);
     function_schedule_free(training->schedule);
     lead_free(training->lead);
     invoker_free(training->invoker);

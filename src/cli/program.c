@@ -83,6 +83,7 @@ static const struct command *const commands[] = {
     &command_offer_withdraw,
     &command_train,
     &command_recommend,
+    &command_function_forget,
     &command_function_host,
     &command_function_serve,
     &command_function_train,

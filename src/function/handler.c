@@ -9,6 +9,7 @@
 #include "source/remote.h"
 
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,9 @@ struct handler {
     const struct clock *clock;
     char *store_default;
     struct remote_credentials credentials;
+    char *market_server, *market_fingerprint;
     char *place; /* of the store that is open */
+    char *token; /* the same; "" */
     struct object_store *store;
     struct kernel_set *kernels;
     char job[WORK_JOB_SIZE]; /* of the lesson; "": none */
@@ -51,9 +54,22 @@ struct handler *handler_new(const struct handler_options *options)
     struct handler *handler = memory_zeroed(1, sizeof(*handler));
     handler->clock = options->clock;
     handler->store_default = options->store ? strdup(options->store) : NULL;
+    handler->market_server = options->market_server ? strdup(options->market_server) : NULL;
+    handler->market_fingerprint =
+        options->market_fingerprint ? strdup(options->market_fingerprint) : NULL;
     if (options->credentials)
         handler->credentials = *options->credentials;
     return handler;
+}
+
+static void forget_store(struct handler *handler)
+{
+    object_store_free(TAKE(handler->store));
+    free(TAKE(handler->place));
+    if (handler->token)
+        sodium_memzero(handler->token, strlen(handler->token));
+    free(TAKE(handler->token));
+    handler->job[0] = '\0';
 }
 
 void handler_free(struct handler *handler)
@@ -62,8 +78,9 @@ void handler_free(struct handler *handler)
         return;
     lesson_free(handler->lesson);
     kernel_set_free(handler->kernels);
-    object_store_free(handler->store);
-    free(handler->place);
+    forget_store(handler);
+    free(handler->market_server);
+    free(handler->market_fingerprint);
     free(handler->store_default);
     remote_credentials_wipe(&handler->credentials);
     free(handler);
@@ -77,20 +94,22 @@ static int find_store(struct call *call, struct error *error)
     const struct text named = call->request.store;
     /* A folder is the host's to choose: a request names none on its machine. */
     if (named.size && !object_store_is_remote(named))
-        return error_set(error, ERROR_REFUSED, "store: a request may name s3://... only");
+        return error_set(error, ERROR_REFUSED, "store: a request may name s3://... or market only");
     if (!named.size && !handler->store_default)
         return error_set(error, ERROR_INVALID, "store: missing");
     const char *place = named.size ? arena_copy_string(call->arena, named) : handler->store_default;
-    if (handler->store && strcmp(handler->place, place) == 0)
+    const char *token = arena_copy_string(call->arena, call->request.token);
+    if (handler->store && strcmp(handler->place, place) == 0 && strcmp(handler->token, token) == 0)
         return 0;
-    const struct object_store_options options = {.place = place,
-                                                 .credentials = &handler->credentials};
-    object_store_free(TAKE(handler->store));
-    handler->job[0] = '\0';
-    free(TAKE(handler->place));
+    const struct object_market market = {handler->market_server, handler->market_fingerprint,
+                                         token};
+    const struct object_store_options options = {
+        .place = place, .credentials = &handler->credentials, .market = &market};
+    forget_store(handler);
     if (object_store_open(&options, &handler->store, error) < 0)
         return -1;
     handler->place = strdup(place);
+    handler->token = strdup(token);
     return 0;
 }
 
@@ -138,6 +157,7 @@ static int fetch_model(struct call *call, struct error *error)
     struct parcel parcel;
     const size_t count = lesson_parameter_count(handler->lesson);
     work_model_key(handler->job, call->request.version, key);
+    call->model.size_max = parcel_bytes_max(count);
     if (object_store_read(handler->store, key, &call->model, error) < 0 ||
         parcel_decode(buffer_text(&call->model), &parcel, error) < 0)
         return error_wrap(error, "model %" PRIu64, call->request.version);
@@ -359,7 +379,7 @@ static int run(struct call *call, struct text request, struct error *error)
 int handler_call(struct handler *handler, struct text request, const struct handler_limits *limits,
                  struct buffer *answer, struct error *error)
 {
-    AUTO(arena) struct arena *arena = arena_new(1 << 20);
+    AUTO(arena) struct arena *arena = arena_new_secret(1 << 20);
     struct call call = {.handler = handler, .arena = arena, .limits = limits};
     buffer_init(&call.model, PARCEL_BYTES_MAX);
     const int result = run(&call, request, error);

@@ -21,6 +21,9 @@ struct handler_options {
     const struct clock *clock;                    /* outlives it */
     const char *store;                            /* of requests that name none; NULL: none */
     const struct remote_credentials *credentials; /* of S3; copied; NULL: none */
+    /* Of requests that name its store, with a token of theirs; a request chooses no other. NULL:
+     * none; both copied, the latter NULL: not pinned. */
+    const char *market_server, *market_fingerprint;
 };
 
 struct handler;

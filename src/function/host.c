@@ -25,6 +25,7 @@ enum {
     PIDS_MAX = 16,
     CPU_START_MILLI = 1000,
     ENVIRONMENT_MAX = 16,
+    MARKET_URL_SIZE = 512,
 };
 
 /* A call under way. */
@@ -57,6 +58,7 @@ struct instance {
 struct host {
     struct host_options options;
     struct remote_credentials credentials;
+    char market_server[MARKET_URL_SIZE], market_fingerprint[MARKET_URL_SIZE]; /* "": none */
     char name[SANDBOX_NAME_MAX - 24];
     char store[PATH_MAX - 32], updates[PATH_MAX];
     int64_t share_milli; /* of what an instance has of a core */
@@ -313,7 +315,10 @@ static int start_sandbox(struct instance *instance, int child_fd, struct error *
 {
     const struct host *host = instance->host;
     AUTO(arena) struct arena *arena = arena_new_secret(0);
-    const char *const argv[] = {"/souk", INSTANCE_COMMAND, NULL};
+    const bool has_market = host->options.has_network && host->market_server[0];
+    const char *const argv[] = {
+        "/souk", INSTANCE_COMMAND, has_market ? host->market_server : NULL,
+        has_market && host->market_fingerprint[0] ? host->market_fingerprint : NULL, NULL};
     const char *environment[ENVIRONMENT_MAX] = {"HOME=/tmp",         "TMPDIR=/tmp",
                                                 "LANG=C.UTF-8",      "OMP_WAIT_POLICY=passive",
                                                 "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"};
@@ -504,6 +509,17 @@ static int open_folders(struct host *host, const char *store, struct error *erro
     return 0;
 }
 
+static int copy_market(struct host *host, const struct host_options *options, struct error *error)
+{
+    const char *server = options->market_server ? options->market_server : "";
+    const char *fingerprint = options->market_fingerprint ? options->market_fingerprint : "";
+    host->options.market_server = host->options.market_fingerprint = NULL;
+    if (text_copy(text_of(server), host->market_server, sizeof(host->market_server), error) < 0)
+        return -1;
+    return text_copy(text_of(fingerprint), host->market_fingerprint,
+                     sizeof(host->market_fingerprint), error);
+}
+
 int host_open(const struct host_options *options, struct host **out_host, struct error *error)
 {
     AUTO(host) struct host *host = memory_zeroed(1, sizeof(*host));
@@ -519,6 +535,8 @@ int host_open(const struct host_options *options, struct host **out_host, struct
     if (options->credentials)
         host->credentials = *options->credentials;
     host->options.credentials = NULL;
+    if (copy_market(host, options, error) < 0)
+        return -1;
     if (open_folders(host, options->store, error) < 0 ||
         host_configure(host, options->memory_mb, options->time_ms, error) < 0)
         return -1;

@@ -44,7 +44,9 @@ struct host_options {
     int64_t keep_warm_ms;  /* an instance without calls */
     bool has_network;      /* the machine's own, for a store elsewhere */
     const struct remote_credentials *credentials; /* copied, with has_network; NULL: none */
-    int log_fd;                                   /* what instances print; -1: nobody reads it */
+    /* Whose store calls may name, with has_network; NULL: none. The latter NULL: not pinned. */
+    const char *market_server, *market_fingerprint;
+    int log_fd; /* what instances print; -1: nobody reads it */
 };
 
 struct host;

@@ -4,7 +4,8 @@
  *
  * It says READY over descriptor 3 and then answers calls, one at a time, until that closes. Its
  * store is /store; where the host gives it the network, also S3 by the credentials in its
- * environment.
+ * environment, and that of the market whose address and fingerprint are its arguments, by the
+ * token of each call.
  */
 #pragma once
 

@@ -55,13 +55,16 @@ int instance_main(int argc, char **argv)
 {
     struct remote_credentials credentials AUTO_CREDENTIALS = {0};
     struct error error;
-    (void)argc, (void)argv;
     signal(SIGPIPE, SIG_IGN);
     const struct instance_message ready = {.type = INSTANCE_READY};
     int result = remote_credentials_take_environment(&credentials, &error);
     AUTO(handler)
-    struct handler *handler = handler_new(&(struct handler_options){
-        .clock = &clock_system, .store = INSTANCE_STORE, .credentials = &credentials});
+    struct handler *handler =
+        handler_new(&(struct handler_options){.clock = &clock_system,
+                                              .store = INSTANCE_STORE,
+                                              .credentials = &credentials,
+                                              .market_server = argc > 1 ? argv[1] : NULL,
+                                              .market_fingerprint = argc > 2 ? argv[2] : NULL});
     if (result == 0)
         result = instance_message_send(SANDBOX_CONTROL_FD, &ready, &error);
     if (result == 0)

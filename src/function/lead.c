@@ -4,16 +4,16 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "function/lesson.h"
 #include "function/parcel.h"
 
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MODELS_MAX = 4096, UPDATES_MAX = 4096, NEWEST_MAX = 256 };
-#define PARCEL_BYTES_MAX ((size_t)1 << 31)
-
 /* The head of a model. */
 struct model_head {
     uint64_t version, epoch, samples;
@@ -68,11 +68,12 @@ struct lead {
     size_t model_count;
     char (*updates)[OBJECT_KEY_SIZE]; /* [UPDATES_MAX] that are in the model; deleted once it is */
     size_t update_count;
+    char *token; /* NULL: none */
 };
 
-static void newest_key(const struct lead *lead, char out[OBJECT_KEY_SIZE])
+static void newest_key(const char *job, char out[OBJECT_KEY_SIZE])
 {
-    snprintf(out, OBJECT_KEY_SIZE, "models/%s/newest", lead->job);
+    snprintf(out, OBJECT_KEY_SIZE, "models/%s/newest", job);
 }
 
 /* ---- Publishing ------------------------------------------------------------------------------ */
@@ -89,7 +90,7 @@ static int put_model(struct lead *lead, struct error *error)
                                      lead->named_spent_micro,
                                      {lead->covered, lead->covered_count}};
     buffer_init(&head, PARCEL_HEAD_MAX);
-    buffer_init(&bytes, PARCEL_BYTES_MAX);
+    buffer_init(&bytes, parcel_bytes_max(lead->options.parameter_count));
     json_writer_init(&writer, &head);
     json_write(&writer, &head_schema, &model);
     const struct parcel parcel = {buffer_text(&head), lead->parameters,
@@ -103,8 +104,9 @@ static int put_model(struct lead *lead, struct error *error)
         return -1;
     /* Ours, if an answer got lost; else another lead's. */
     struct buffer there AUTO_BUFFER;
-    buffer_init(&there, PARCEL_BYTES_MAX);
-    if (object_store_read(lead->options.store, key, &there, error) < 0)
+    buffer_init(&there, bytes.size); /* one that is longer is none of ours */
+    if (object_store_read(lead->options.store, key, &there, error) < 0 &&
+        error->code != ERROR_EXHAUSTED)
         return -1;
     return text_equal(buffer_text(&there), buffer_text(&bytes))
                ? 0
@@ -112,15 +114,16 @@ static int put_model(struct lead *lead, struct error *error)
                            lead->job);
 }
 
-static int read_newest(const struct lead *lead, struct newest *out_newest, struct error *error)
+static int read_newest(struct object_store *store, const char *job, struct newest *out_newest,
+                       struct error *error)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
     char key[OBJECT_KEY_SIZE];
     struct buffer json AUTO_BUFFER;
     struct newest newest = {0};
     buffer_init(&json, NEWEST_MAX);
-    newest_key(lead, key);
-    if (object_store_read(lead->options.store, key, &json, error) < 0 ||
+    newest_key(job, key);
+    if (object_store_read(store, key, &json, error) < 0 ||
         json_read(arena, buffer_text(&json), &newest_schema, &newest, error) < 0)
         return -1;
     *out_newest = newest;
@@ -136,7 +139,7 @@ static int put_newest(struct lead *lead, struct error *error)
     buffer_init(&json, NEWEST_MAX);
     json_writer_init(&writer, &json);
     json_write(&writer, &newest_schema, &newest);
-    newest_key(lead, key);
+    newest_key(lead->job, key);
     return object_store_put(lead->options.store, key, buffer_text(&json), false, error);
 }
 
@@ -146,7 +149,7 @@ static int name_next(struct lead *lead, struct error *error)
 {
     char key[OBJECT_KEY_SIZE];
     struct newest newest;
-    if (read_newest(lead, &newest, error) == 0) {
+    if (read_newest(lead->options.store, lead->job, &newest, error) == 0) {
         if (newest.version != lead->published && newest.before != lead->published)
             return error_set(error, ERROR_CONFLICT, "another lead of job \"%s\" is at work",
                              lead->job);
@@ -255,7 +258,7 @@ static int read_model(struct lead *lead, uint64_t version, struct error *error)
     struct buffer bytes AUTO_BUFFER;
     struct parcel parcel;
     struct model_head head = {0};
-    buffer_init(&bytes, PARCEL_BYTES_MAX);
+    buffer_init(&bytes, parcel_bytes_max(lead->options.parameter_count));
     work_model_key(lead->job, version, key);
     if (object_store_read(lead->options.store, key, &bytes, error) < 0 ||
         parcel_decode(buffer_text(&bytes), &parcel, error) < 0 ||
@@ -283,7 +286,7 @@ static int read_model(struct lead *lead, uint64_t version, struct error *error)
 static int go_on(struct lead *lead, struct error *error)
 {
     struct newest newest;
-    if (read_newest(lead, &newest, error) < 0)
+    if (read_newest(lead->options.store, lead->job, &newest, error) < 0)
         return error->code == ERROR_NOT_FOUND ? publish(lead, 0, error)
                                               : error_wrap(error, "the newest model");
     lead->named = newest.version;
@@ -301,6 +304,8 @@ int lead_open(const struct lead_options *options, struct lead **out_lead, struct
     lead->rate = 1;
     memcpy(lead->job, options->job->name, sizeof(lead->job));
     lead->options.job = NULL;
+    lead->options.token = NULL;
+    lead_set_token(lead, options->token);
     lead->parameters = memory_zeroed(options->parameter_count, sizeof(float));
     memcpy(lead->parameters, options->parameters, sizeof(float) * options->parameter_count);
     lead->options.parameters = NULL;
@@ -319,7 +324,16 @@ void lead_free(struct lead *lead)
     free(lead->parameters);
     free(lead->covered);
     free(lead->updates);
+    lead_set_token(lead, NULL);
     free(lead);
+}
+
+void lead_set_token(struct lead *lead, const char *token)
+{
+    if (lead->token)
+        sodium_memzero(lead->token, strlen(lead->token));
+    free(lead->token);
+    lead->token = token ? strdup(token) : NULL;
 }
 
 const float *lead_parameters(const struct lead *lead)
@@ -379,6 +393,7 @@ struct work_request lead_request(const struct lead *lead, const struct plan_task
         .first_batch = task->span.first,
         .batch_count = task->span.count,
         .version = lead->published,
+        .token = lead->token ? text_of(lead->token) : (struct text){0},
     };
     memcpy(request.job, lead->job, sizeof(request.job));
     return request;
@@ -411,10 +426,13 @@ int lead_fold(struct lead *lead, const struct work_request *request, struct work
     char key[OBJECT_KEY_SIZE];
     struct buffer bytes AUTO_BUFFER;
     struct parcel parcel;
-    buffer_init(&bytes, PARCEL_BYTES_MAX);
+    buffer_init(&bytes, parcel_bytes_max(lead->options.parameter_count));
     work_update_key(request, key);
-    if (object_store_read(lead->options.store, key, &bytes, error) < 0 ||
-        parcel_decode(buffer_text(&bytes), &parcel, error) < 0 ||
+    if (object_store_read(lead->options.store, key, &bytes, error) < 0)
+        return error->code == ERROR_EXHAUSTED
+                   ? error_set(error, ERROR_CORRUPT, "the update is longer than one of the model")
+                   : -1;
+    if (parcel_decode(buffer_text(&bytes), &parcel, error) < 0 ||
         check_update(lead, request, &parcel, out_update, error) < 0)
         return -1;
     const float rate = (float)lead->rate;
@@ -426,4 +444,75 @@ int lead_fold(struct lead *lead, const struct work_request *request, struct work
     if (lead->update_count < UPDATES_MAX)
         memcpy(lead->updates[lead->update_count++], key, sizeof(key));
     return 0;
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+/* Goes on where something stays; *out_left is the first of that. */
+static void clear_key(struct object_store *store, const char *key, struct error *out_left)
+{
+    struct error error;
+    if (object_store_delete(store, key, &error) < 0 && out_left->code == ERROR_NONE)
+        *out_left = error;
+}
+
+static void clear_model(struct object_store *store, const char *job, uint64_t version,
+                        struct error *out_left)
+{
+    char key[OBJECT_KEY_SIZE];
+    work_model_key(job, version, key);
+    clear_key(store, key, out_left);
+}
+
+/* What every job has. Its description goes last, and stays where anything does: who looks finds a
+ * job that can be gone on with, or cleared. */
+static int clear_job(struct object_store *store, const char *job, struct error *left,
+                     struct error *error)
+{
+    char key[OBJECT_KEY_SIZE];
+    newest_key(job, key);
+    clear_key(store, key, left);
+    for (int i = 0; i < LESSON_PART_COUNT; i++) {
+        work_data_key(job, lesson_part_names[i], key);
+        clear_key(store, key, left);
+    }
+    work_job_key(job, key);
+    if (left->code == ERROR_NONE)
+        clear_key(store, key, left);
+    if (left->code == ERROR_NONE)
+        return 0;
+    *error = *left;
+    return -1;
+}
+
+int lead_clear(struct lead *lead, struct error *error)
+{
+    struct object_store *store = lead->options.store;
+    struct error left = {0};
+    for (size_t i = 0; i < lead->update_count; i++)
+        clear_key(store, lead->updates[i], &left);
+    for (size_t i = 0; i < lead->model_count; i++)
+        clear_model(store, lead->job, lead->models[i], &left);
+    if (lead->named != lead->published)
+        clear_model(store, lead->job, lead->named, &left);
+    return clear_job(store, lead->job, &left, error);
+}
+
+int lead_forget(struct object_store *store, const char *job, struct error *error)
+{
+    char key[OBJECT_KEY_SIZE];
+    struct buffer json AUTO_BUFFER;
+    struct newest newest;
+    struct error left = {0};
+    buffer_init(&json, WORK_JSON_MAX);
+    work_job_key(job, key);
+    if (work_check_job_name(job, error) < 0 || object_store_read(store, key, &json, error) < 0)
+        return error_wrap(error, "job \"%.48s\"", job);
+    if (read_newest(store, job, &newest, error) == 0) {
+        clear_model(store, job, newest.version, &left);
+        clear_model(store, job, newest.before, &left);
+    } else if (error->code != ERROR_NOT_FOUND) {
+        return -1;
+    }
+    return clear_job(store, job, &left, error);
 }

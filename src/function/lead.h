@@ -30,6 +30,7 @@ struct lead_options {
     uint64_t batch_count; /* of an epoch */
     uint64_t run;         /* grows with every lead of the job, in steps of LEAD_RUN_STEP */
     bool keeps_updates;   /* in the store, once they are in a model */
+    const char *token;    /* that calls are told, of a market's store; copied; NULL: none */
 };
 
 enum { LEAD_RUN_STEP = 1024 };
@@ -58,6 +59,9 @@ const struct batch_span *lead_covered(const struct lead *lead, size_t *out_count
 /* What a call is asked for a task of the plan, from the newest published version on. */
 struct work_request lead_request(const struct lead *lead, const struct plan_task *task);
 
+/* Of calls from now on. */
+void lead_set_token(struct lead *lead, const char *token);
+
 /* Of an update that is added from now on: W += rate U; 1 at first. */
 void lead_set_rate(struct lead *lead, double rate);
 /* Reads the update of a request and adds it; its head says what it covers. NOT_FOUND: there is
@@ -71,3 +75,9 @@ MUST_CHECK int lead_publish(struct lead *lead, const struct epoch_plan *plan, ui
 /* The epoch's batches are all in; publishes the model as the first of the next. Called again after
  * it failed it goes on with that. */
 MUST_CHECK int lead_end_epoch(struct lead *lead, struct error *error);
+/* The job is done with: takes away all of it that the lead knows of, its description last. What is
+ * left is said by the error; called again it goes on. */
+MUST_CHECK int lead_clear(struct lead *lead, struct error *error);
+/* The same of a job whose lead is gone: updates that no model has are not known of, and stay.
+ * NOT_FOUND: there is no such job. */
+MUST_CHECK int lead_forget(struct object_store *store, const char *job, struct error *error);

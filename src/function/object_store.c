@@ -5,14 +5,21 @@
 #include <ctype.h>
 #include <string.h>
 
+bool object_store_is_market(struct text place)
+{
+    return text_equal(place, TEXT(OBJECT_STORE_MARKET));
+}
+
 bool object_store_is_remote(struct text place)
 {
-    return text_starts_with(place, TEXT("s3://"));
+    return text_starts_with(place, TEXT("s3://")) || object_store_is_market(place);
 }
 
 int object_store_open(const struct object_store_options *options, struct object_store **out_store,
                       struct error *error)
 {
+    if (object_store_is_market(text_of(options->place)))
+        return object_store_open_market(options, out_store, error);
     return object_store_is_remote(text_of(options->place))
                ? object_store_open_s3(options, out_store, error)
                : object_store_open_folder(options, out_store, error);

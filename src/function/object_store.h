@@ -1,6 +1,6 @@
 /*
  * Object store: where functions and the lead of a job meet: objects by key in a folder of this
- * machine, or in S3.
+ * machine, in S3, or in the market's own store.
  *
  * Objects are whole or not there. What is put once stays as it was put first: of all who put under
  * a key at the same time one is let in. Calls block; a store belongs to one thread.
@@ -24,24 +24,37 @@ enum { OBJECT_KEY_SIZE = 160 };
 
 struct remote_credentials; /* source/remote.h */
 
+#define OBJECT_STORE_MARKET "market"
+
+/* Whose store it is, and who one is there. */
+struct object_market {
+    const char *server;      /* "https://market.example:7600"; NULL: none is known */
+    const char *fingerprint; /* NULL: not pinned */
+    const char *token;       /* of an account, or of the functions of one job; NULL: none */
+};
+
 struct object_store_options {
-    const char *place; /* a folder, which is there, or "s3://bucket/prefix" */
+    const char *place; /* a folder, which is there, "s3://bucket/prefix", or OBJECT_STORE_MARKET */
     const struct remote_credentials *credentials; /* of S3; copied; NULL: none */
-    uint32_t attempts_max;                        /* of S3, before it is UNAVAILABLE; 0: 5 */
-    /* Of S3, about once a second; true: what is asked fails with CONFLICT. May be NULL. */
+    const struct object_market *market;           /* copied; NULL: none */
+    uint32_t attempts_max; /* of those elsewhere, before they are UNAVAILABLE; 0: 5 or 6 */
+    /* Of those elsewhere, about once a second; true: what is asked fails with CONFLICT. May be
+     * NULL.
+     */
     bool (*is_stopped)(void *context);
     void *context;
 };
 
 struct object_store;
 
-/* INVALID for what is neither. Asks nothing of S3 yet. */
+/* INVALID for what is none of them. Asks nothing of those elsewhere yet. */
 MUST_CHECK int object_store_open(const struct object_store_options *options,
                                  struct object_store **out_store, struct error *error);
 void object_store_free(struct object_store *store); /* NULL is fine */
 DEFINE_AUTO(object_store);
 
-bool object_store_is_remote(struct text place);
+bool object_store_is_remote(struct text place); /* not a folder */
+bool object_store_is_market(struct text place);
 
 /*
  * Keys are letters, digits, '.', '-', '_' and '/' between names that do not begin with a dot;
@@ -55,7 +68,8 @@ MUST_CHECK int object_store_read(struct object_store *store, const char *key, st
 /* Exactly these bytes. NOT_FOUND; CORRUPT when the object ends before. */
 MUST_CHECK int object_store_read_part(struct object_store *store, const char *key, uint64_t offset,
                                       void *out, size_t size, struct error *error);
-/* `is_once`: CONFLICT, changing nothing, where there is something; it may be this call's own. */
+/* `is_once`: CONFLICT, changing nothing, where there is something; it may be this call's own.
+ * EXHAUSTED when there is no room for it. */
 MUST_CHECK int object_store_put(struct object_store *store, const char *key, struct text bytes,
                                 bool is_once, struct error *error);
 /* As read and put, by a file that nobody else writes; so an object takes no memory of its size.

@@ -25,3 +25,5 @@ MUST_CHECK int object_store_open_folder(const struct object_store_options *optio
                                         struct object_store **out_store, struct error *error);
 MUST_CHECK int object_store_open_s3(const struct object_store_options *options,
                                     struct object_store **out_store, struct error *error);
+MUST_CHECK int object_store_open_market(const struct object_store_options *options,
+                                        struct object_store **out_store, struct error *error);

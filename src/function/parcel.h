@@ -25,6 +25,12 @@ enum {
     PARCEL_VALUES_MAX = 64 << 20, /* of a lease's model: as EXCHANGE_PARAMETERS_MAX */
 };
 
+/* What a parcel of so many values has at the most. */
+static inline size_t parcel_bytes_max(size_t count)
+{
+    return count * sizeof(float) + PARCEL_EXTRA_MAX;
+}
+
 struct parcel {
     struct text head;    /* JSON */
     const float *values; /* [count] */

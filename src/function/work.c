@@ -10,7 +10,7 @@
 #define ANSWER(member)  offsetof(struct work_answer, member)
 #define UPDATE(member)  offsetof(struct work_update, member)
 
-enum { BATCHES_MAX = 1 << 30, STORE_MAX = 1024 };
+enum { BATCHES_MAX = 1 << 30, STORE_MAX = 1024, TOKEN_MAX = 256 };
 #define TIME_US_MAX INT64_C(86400000000) /* a day */
 
 static const struct json_field job_fields[] = {
@@ -29,6 +29,7 @@ const struct json_schema work_job_schema = JSON_SCHEMA("job", job_fields, struct
 static const struct json_field request_fields[] = {
     {"job", JSON_CHARS, REQUEST(job), .is_required = true, .size_max = WORK_JOB_SIZE},
     {"store", JSON_TEXT, REQUEST(store), .size_max = STORE_MAX},
+    {"token", JSON_TEXT, REQUEST(token), .size_max = TOKEN_MAX},
     {"epoch", JSON_U64, REQUEST(epoch), .is_required = true, .maximum = BATCHES_MAX},
     {"run", JSON_U64, REQUEST(run), .is_required = true, .maximum = INT64_MAX},
     {"first_batch", JSON_U64, REQUEST(first_batch), .is_required = true, .maximum = BATCHES_MAX},

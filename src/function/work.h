@@ -35,6 +35,7 @@ struct work_job {
 struct work_request {
     char job[WORK_JOB_SIZE];
     struct text store; /* a place as of object_store.h; "": the host's own */
+    struct text token; /* a secret: of a market's store, for this job's functions; "": none */
     uint64_t epoch, run;
     uint64_t first_batch, batch_count;
     uint64_t version;

@@ -16,7 +16,6 @@
 #include <string.h>
 
 enum { ATTEMPTS_MAX = 5 };
-#define PARCEL_BYTES_MAX ((size_t)1 << 31)
 
 enum call_state { CALL_IDLE, CALL_UNDER_WAY, CALL_ANSWERED, CALL_FAILED };
 
@@ -151,7 +150,7 @@ static int put_model(struct caller *caller, const float *parameters, struct erro
 {
     char key[OBJECT_KEY_SIZE];
     struct buffer bytes AUTO_BUFFER;
-    buffer_init(&bytes, PARCEL_BYTES_MAX);
+    buffer_init(&bytes, parcel_bytes_max(caller->work->parameter_count));
     const struct parcel parcel = {TEXT("{}"), parameters, caller->work->parameter_count};
     work_model_key(caller->job.name, ++caller->version, key);
     if (parcel_encode(&parcel, &bytes, error) < 0)
@@ -335,7 +334,7 @@ static int add_update(struct caller *caller, const struct call *call, float *par
     char key[OBJECT_KEY_SIZE];
     struct parcel parcel;
     struct buffer bytes AUTO_BUFFER;
-    buffer_init(&bytes, PARCEL_BYTES_MAX);
+    buffer_init(&bytes, parcel_bytes_max(caller->work->parameter_count));
     work_update_key(&call->request, key);
     if (object_store_read(caller->store, key, &bytes, error) < 0 ||
         parcel_decode(buffer_text(&bytes), &parcel, error) < 0)

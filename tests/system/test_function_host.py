@@ -27,7 +27,8 @@ def trained(tmp_path_factory):
     souk = Souk(folder / "home")
     with Host(souk, "--memory", "128", "--concurrency", "3", "--timeout", "20s") as host:
         result = souk("function", "train", write_job(folder, epochs=1), "--url", host.ready["url"], "--store",
-                      host.ready["store"], "--functions", 2, "--memory", 128, "--json", "-o", folder / "model")
+                      host.ready["store"], "--functions", 2, "--memory", 128, "--json", "-o", folder / "model",
+                      "--keep-updates")
         yield host, json.loads(result.stdout)
 
 
@@ -163,12 +164,24 @@ def test_an_idle_process_that_died_is_passed_over(job):
 
 def test_a_call_out_of_memory_fails_alone(job):
     host, done = job
-    huge = pathlib.Path(host.ready["store"]) / "models" / done["job"] / "5000"
-    with open(huge, "wb") as file:
+    larger = json.loads(host.path_of("jobs", done["job"]).read_text())
+    larger.update(name="larger")
+    larger["work"]["train"]["layers"] = [{"type": "dense", "outputs": 50000}, {"type": "dense", "outputs": 10}]
+    del larger["work"]["train"]["model"]
+    host.path_of("jobs", "larger").write_text(json.dumps(larger))
+    status, headers, body = host.invoke({**request_of(done, first=50), "job": "larger"})
+    assert (status, headers["X-Amz-Function-Error"]) == (200, "Unhandled")
+    assert json.loads(body)["errorType"] == "Runtime.OutOfMemory"
+    assert json.loads(host.invoke(request_of(done, first=50))[2])["batches_done"] == 5
+
+
+def test_a_model_that_is_too_long_for_the_job_is_not_read(job):
+    host, done = job
+    with open(host.path_of("models", done["job"], "5000"), "wb") as file:
         file.truncate(400 << 20)
     status, headers, body = host.invoke(request_of(done, first=50, version=5000))
     assert (status, headers["X-Amz-Function-Error"]) == (200, "Unhandled")
-    assert json.loads(body)["errorType"] == "Runtime.OutOfMemory"
+    assert json.loads(body)["errorType"] == "exhausted" and "is longer than" in json.loads(body)["errorMessage"]
     assert json.loads(host.invoke(request_of(done, first=50))[2])["batches_done"] == 5
 
 

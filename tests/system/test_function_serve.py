@@ -96,7 +96,7 @@ def runtime(command, variables):
 @pytest.fixture
 def store(souk, tmp_path):
     result = json.loads(souk("function", "train", write_job(tmp_path, epochs=1), "-o", tmp_path / "model", "--json",
-                             "--functions", 1, "--store", tmp_path / "store").stdout)
+                             "--functions", 1, "--store", tmp_path / "store", "--keep-updates").stdout)
     return tmp_path / "store", result
 
 

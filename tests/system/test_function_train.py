@@ -80,12 +80,29 @@ def test_one_function_and_one_epoch_are_one(souk, tmp_path):
     assert "the epoch is done" in told.stdout
 
 
-def test_what_is_folded_is_swept_away(souk, tmp_path):
-    result = train(souk, write_job(tmp_path, epochs=1), "-o", tmp_path / "model", "--functions", 2)
-    store = store_of(souk)
-    left = [path for path in (store / "updates" / result["job"]).glob("[0-9]*")]
-    assert left == []
-    assert len(list((store / "models" / result["job"]).iterdir())) == 2  # the last, and which it is
+def files_of(store):
+    return sorted(str(path.relative_to(store)) for path in store.rglob("*") if path.is_file())
+
+
+def test_a_job_that_is_done_leaves_nothing_in_the_store(souk, tmp_path):
+    train(souk, write_job(tmp_path, epochs=1), "-o", tmp_path / "model", "--functions", 2)
+    assert files_of(store_of(souk)) == []
+
+
+def test_a_job_that_may_go_on_says_so_and_is_forgotten_on_demand(souk, tmp_path):
+    job = write_job(tmp_path, epochs=50)
+    told = souk("function", "train", job, "-o", tmp_path / "model", "--functions", 2, "--budget", "0.12",
+                "--core-price", "200", "--ram-price", "20", "--span", 20, "--timeout", "2s").stderr
+    name = told.split("Job ")[1].split()[0]
+    assert f"To go on: souk function train {job} --resume {name}" in told
+    assert f"to delete them: souk function forget {name}" in told
+    left = files_of(store_of(souk))
+    assert f"jobs/{name}" in left and f"models/{name}/newest" in left
+    # All updates that came back are in the model, which is there, and which alone.
+    assert not [path for path in left if path.startswith("updates/")] and len(left) == 5
+    souk("function", "forget", name)
+    assert files_of(store_of(souk)) == []
+    assert name in souk("function", "forget", name, code=3).stderr
 
 
 def test_the_number_of_functions_decays_from_epoch_to_epoch(souk, tmp_path):
