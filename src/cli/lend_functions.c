@@ -48,10 +48,10 @@ static int find_elsewhere(struct arena *arena, const struct lend_function_option
                              : 0;
     if (!wanted->store || (wanted->is_lambda && !is_remote))
         return error_set(error, ERROR_INVALID,
-                         "--function-store: the folder of the host, or s3://...; Lambda's need the "
-                         "latter");
-    if ((wanted->is_lambda || is_remote) &&
-        remote_credentials_take_environment(credentials, error) < 0)
+                         "--function-store: the folder of the host, s3://... or market; Lambda's "
+                         "need one of the latter");
+    const bool is_s3 = is_remote && !object_store_is_market(text_of(wanted->store));
+    if ((wanted->is_lambda || is_s3) && remote_credentials_take_environment(credentials, error) < 0)
         return -1;
     if (!wanted->is_lambda &&
         function_token_read(arena, wanted->token_file, &functions->token, error) < 0)

@@ -82,7 +82,8 @@ struct lend_function_options {
     {                                                                                              \
         "function_store", OPTION_TEXT, offsetof(struct type, functions.store), "PLACE",            \
             .help = "Where functions elsewhere find models and leave updates: the host's folder, " \
-                    "which it prints when it starts, or s3://bucket/prefix."                       \
+                    "which it prints when it starts, s3://bucket/prefix, or \"market\": its own "  \
+                    "store."                                                                       \
     }
 
 struct lend_options;

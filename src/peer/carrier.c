@@ -1,17 +1,21 @@
 #include "peer/carrier.h"
 
+#include "base/arena.h"
 #include "base/assert.h"
+#include "base/json_schema.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "function/lesson.h"
 #include "function/object_store.h"
 #include "function/parcel.h"
+#include "net/http_client.h"
 #include "source/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sodium.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +27,8 @@ enum {
     ATTEMPTS_MAX = 3,
     END_MS = 60000,
     END_EXTRA_MS = 3000, /* a store looks once a second whether it is to go on */
+    TOKEN_SIZE = 256,
+    BODY_MAX = 1024,
 };
 /* Of what its process, and functions, say there is. */
 #define MODEL_BYTES_MAX (PARCEL_VALUES_MAX * sizeof(float) + PARCEL_EXTRA_MAX)
@@ -53,6 +59,8 @@ struct carrier {
     bool is_clearing;       /* what it brought is taken away */
     uint64_t version;       /* of the model that is there; 0: none */
     uint64_t begun_version; /* of one that may be */
+    char *server, *fingerprint, *lease_token; /* of a market; server NULL: none */
+    char token[TOKEN_SIZE]; /* of its functions there; set before the first callback */
     uint64_t left_version;  /* the last that could not be deleted; 0: none */
     int done_fd;
     struct loop_watch *watch;
@@ -132,10 +140,54 @@ static int copy_there(const struct carrier *carrier, const char *key, size_t byt
     return copy(carrier, /* is_back= */ false, key, bytes_max, error);
 }
 
+struct made_token {
+    struct text token;
+};
+static const struct json_field made_fields[] = {
+    {"token", JSON_TEXT, offsetof(struct made_token, token), .is_required = true,
+     .size_max = TOKEN_SIZE - 1},
+};
+static const struct json_schema made_schema =
+    JSON_SCHEMA_LENIENT("token", made_fields, struct made_token);
+
+/* Functions elsewhere are given no token of the lease's but one for its objects. */
+static int make_token(struct carrier *carrier, struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new_secret(0);
+    struct http_response response AUTO_HTTP_RESPONSE;
+    struct made_token made = {0};
+    const struct http_header headers[] = {
+        {"Authorization", arena_format(arena, "Bearer %s", carrier->lease_token)},
+        {"Content-Type", "application/json"}};
+    http_response_init(&response);
+    const struct http_call_options options = {
+        .method = "POST",
+        .url = arena_format(arena, "%s/v1/objects/tokens", carrier->server),
+        .headers = headers,
+        .header_count = 2,
+        .body = text_of(arena_format(arena, "{\"job\":\"%s\"}", carrier->job)),
+        .response_max = BODY_MAX,
+        .is_stopped = is_stopped,
+        .context = carrier,
+        .pinned_fingerprint = carrier->fingerprint,
+    };
+    if (http_call(&options, &response, error) < 0)
+        return error_wrap(error, "a token for the functions");
+    if (response.status != 201)
+        return error_set(error, response.status >= 500 ? ERROR_UNAVAILABLE : ERROR_REFUSED,
+                         "a token for the functions: the market answered with status %d",
+                         response.status);
+    if (json_read(arena, buffer_text(&response.body), &made_schema, &made, error) < 0)
+        return -1;
+    return text_copy(made.token, carrier->token, sizeof(carrier->token), error);
+}
+
 static int bring_job(struct carrier *carrier, struct error *error)
 {
     char key[OBJECT_KEY_SIZE];
     carrier->has_begun = true;
+    if (carrier->server && make_token(carrier, error) < 0)
+        return -1;
     for (int i = 0; i < LESSON_PART_COUNT; i++) {
         work_data_key(carrier->job, lesson_part_names[i], key);
         if (copy_there(carrier, key, carrier->data_bytes_max, error) < 0 &&
@@ -314,6 +366,28 @@ void carrier_fetch(struct carrier *carrier, const struct work_request *request,
     ask(carrier, /* is_fetch= */ true, request, callback, context);
 }
 
+const char *carrier_token(const struct carrier *carrier)
+{
+    return carrier->token;
+}
+
+static void copy_market(struct carrier *carrier, const struct object_market *market)
+{
+    carrier->server = strdup(market->server);
+    carrier->fingerprint = market->fingerprint ? strdup(market->fingerprint) : NULL;
+    carrier->lease_token = strdup(market->token);
+}
+
+static void free_market(struct carrier *carrier)
+{
+    if (carrier->lease_token)
+        sodium_memzero(carrier->lease_token, strlen(carrier->lease_token));
+    free(carrier->server);
+    free(carrier->fingerprint);
+    free(carrier->lease_token);
+    sodium_memzero(carrier->token, sizeof(carrier->token));
+}
+
 int carrier_open(const struct carrier_options *options, struct carrier **out_carrier,
                  struct error *error)
 {
@@ -321,9 +395,12 @@ int carrier_open(const struct carrier_options *options, struct carrier **out_car
     const struct object_store_options own = {.place = options->own};
     const struct object_store_options theirs = {.place = options->place,
                                                 .credentials = options->credentials,
+                                                .market = options->market,
                                                 .attempts_max = ATTEMPTS_MAX,
                                                 .is_stopped = is_stopped,
                                                 .context = carrier};
+    if (options->market && object_store_is_market(text_of(options->place)))
+        copy_market(carrier, options->market);
     carrier->data_bytes_max = options->data_bytes_max;
     carrier->end_ms = options->end_ms ? options->end_ms : END_MS;
     carrier->timer = loop_timer_new(options->loop, tell_end, carrier);
@@ -365,6 +442,7 @@ static void carrier_done(struct carrier *carrier)
         close(carrier->done_fd);
     pthread_mutex_destroy(&carrier->mutex);
     pthread_cond_destroy(&carrier->changed);
+    free_market(carrier);
     free(carrier);
 }
 

@@ -18,8 +18,9 @@ struct remote_credentials;
 struct carrier_options {
     struct loop *loop;
     const char *own;                              /* the lease's store: a folder */
-    const char *place;                            /* theirs: a folder, or "s3://bucket/prefix" */
+    const char *place;                            /* theirs: as of function/object_store.h */
     const struct remote_credentials *credentials; /* of S3; copied */
+    const struct object_market *market;           /* with the lease's token; copied; NULL: none */
     const char *job;                              /* the only one whose objects are carried */
     size_t data_bytes_max;                        /* of a part of its records */
     int64_t end_ms; /* for which it tries to take away what it brought; 0: a minute */
@@ -44,6 +45,8 @@ typedef void carrier_function(void *context, const struct error *reason);
 /* The job, its records and the model that the request starts from. */
 void carrier_bring(struct carrier *carrier, const struct work_request *request,
                    carrier_function *callback, void *context);
+/* Once something was brought: what calls are told of a market's store, "" where it is none. */
+const char *carrier_token(const struct carrier *carrier);
 /* The update that the request left. */
 void carrier_fetch(struct carrier *carrier, const struct work_request *request,
                    carrier_function *callback, void *context);

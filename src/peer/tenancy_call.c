@@ -166,6 +166,8 @@ static void invoke(struct function_call *call)
     buffer_init(&json, CHILD_CALL_MAX);
     if (object_store_is_remote(store)) /* a folder is the host's own */
         request.store = store;
+    if (object_store_is_market(store))
+        request.token = text_of(carrier_token(functions->carrier));
     json_writer_init(&writer, &json);
     json_write(&writer, &work_request_schema, &request);
     call->begun_ns = tenancy_now_ns(functions->tenancy);

@@ -107,10 +107,15 @@ static int open_elsewhere(struct tenancy_functions *functions, struct error *err
     struct remote_credentials credentials AUTO_CREDENTIALS = {0};
     if (make_updates(functions, error) < 0 || read_credentials(wanted, &credentials, error) < 0)
         return -1;
+    const struct object_market market = {.server = host->server_url,
+                                         .fingerprint =
+                                             host->fingerprint[0] ? host->fingerprint : NULL,
+                                         .token = functions->tenancy->token};
     const struct carrier_options carrier = {.loop = host->loop,
                                             .own = functions->store,
                                             .place = wanted->store.data,
                                             .credentials = &credentials,
+                                            .market = &market,
                                             .job = functions->job,
                                             .data_bytes_max =
                                                 (size_t)tenancy_disk_bytes(functions->tenancy)};

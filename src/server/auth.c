@@ -87,6 +87,13 @@ static int check_token(struct server *server, struct http_request *request, stru
     return 0;
 }
 
+/* Whoever had a lease may take away the objects it put, when that is over, too. */
+static bool clears_away(const struct http_request *request, const struct caller *caller)
+{
+    return route_of(request)->access == ROUTE_OBJECTS && !caller->is_function &&
+           text_equal(http_request_method(request), TEXT("DELETE"));
+}
+
 /* By a lease's fetch token, or by the one of its functions. */
 static int check_lease(struct server *server, struct http_request *request, struct text token,
                        struct caller *out_caller, int *out_status, struct error *error)
@@ -100,8 +107,9 @@ static int check_lease(struct server *server, struct http_request *request, stru
     if (query_one(server, arena, TABLE_LEASES, "id", store_integer((int64_t)lease), &row, error) <
         0)
         return -1;
+    const bool has_ended = row && row[LEASES_STATE].integer == LEASE_STATE_ENDED;
     if (!row || (uint64_t)row[LEASES_FENCE].integer != fence ||
-        row[LEASES_STATE].integer == LEASE_STATE_ENDED)
+        (has_ended && !clears_away(request, out_caller)))
         return refuse(401, out_status, error, "the lease of this fetch token has ended");
     if (query_id(server, arena, TABLE_JOBS, (uint64_t)row[LEASES_JOB].integer, "job", &job, error) <
         0)

@@ -8,7 +8,7 @@ import pathlib
 import signal
 
 import pytest
-from functions import FunctionLender, Host, instances, job_of, running_lease, submit, wait_for_end
+from functions import FunctionLender, Host, instances, job_of, log_of_rank, running_lease, submit, wait_for_end
 from serving import Market, audit
 from source_servers import Bucket
 from training import wait_for
@@ -115,3 +115,24 @@ def test_a_store_that_hangs_holds_up_neither_the_end_nor_the_keeper(market, souk
         assert not [key for key in bucket.objects if "/updates/" not in key], bucket.objects.keys()
         assert not os.listdir(tmp_path / "elsewhere" / "leases")
     assert job_of(market, token, job)["state"] == "succeeded"
+
+
+def test_functions_elsewhere_meet_a_lease_in_the_markets_store(market, souk, tmp_path):
+    """The host knows which market that is; what it holds is for the objects of the lease, and ends with it."""
+    token = market.sign_up("borrower")
+    souk.variables["SOUK_SERVER"] = market.url
+    with Host(souk, "--memory", "128", "--concurrency", "2", "--network") as host:
+        lender = Elsewhere(market, tmp_path / "stored", host, "--function-memory", "256", store="market")
+        try:
+            job = submit(market, token, 1, resources={"labels": "function", "memory": "0.5"})
+            wait_for("two functions", lambda: len(instances(host)) == 2)
+            wait_for("its objects", lambda: market.get("/v1/objects?prefix=models/lease-", token).json["items"])
+            done = wait_for_end(market, token, job)
+        finally:
+            lender.stop()
+    called = next(lease for lease in done["leases"] if lease["role"] == "worker")
+    assert called["outcome"] == "succeeded" and called["samples"] > 0
+    left = [item["name"] for item in market.get("/v1/objects?limit=500", token).json["items"]]
+    assert not [name for name in left if not name.startswith("updates/")]
+    said = lender.log_text() + log_of_rank(market, token, job, 0)
+    assert "souk_objects_" not in said and "souk_lease_" not in said

@@ -166,12 +166,12 @@ def test_a_call_out_of_memory_fails_alone(job):
     host, done = job
     larger = json.loads(host.path_of("jobs", done["job"]).read_text())
     larger.update(name="larger")
-    larger["work"]["train"]["layers"] = [{"type": "dense", "outputs": 50000}, {"type": "dense", "outputs": 10}]
-    del larger["work"]["train"]["model"]
+    larger["work"]["train"].update(
+        model="layers", layers=[{"type": "dense", "outputs": 50000}, {"type": "dense", "outputs": 10}])
     host.path_of("jobs", "larger").write_text(json.dumps(larger))
     status, headers, body = host.invoke({**request_of(done, first=50), "job": "larger"})
     assert (status, headers["X-Amz-Function-Error"]) == (200, "Unhandled")
-    assert json.loads(body)["errorType"] == "Runtime.OutOfMemory"
+    assert json.loads(body)["errorType"] == "Runtime.OutOfMemory", body
     assert json.loads(host.invoke(request_of(done, first=50))[2])["batches_done"] == 5
 
 
