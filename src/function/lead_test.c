@@ -373,6 +373,95 @@ TEST(what_is_no_update_of_the_call_changes_nothing)
     scene_done(&scene);
 }
 
+TEST(an_update_that_is_longer_than_the_model_is_none)
+{
+    struct scene scene = {.job = {.name = "long"}, .run = RUN_BASE};
+    struct error error = {0};
+    struct plan_task task;
+    struct work_update update;
+    char key[OBJECT_KEY_SIZE], path[OBJECT_KEY_SIZE + 64];
+    open_faulty(&scene.faulty, 1, 0);
+    open_lead(&scene);
+    assert_true(epoch_plan_take(scene.plan, 0, &task));
+    const struct work_request request = lead_request(scene.lead, &task);
+    assert_int_equal(write_update(scene.faulty.inner, &request, 1), 0);
+    work_update_key(&request, key);
+    snprintf(path, sizeof(path), "%s/%s", folder, key);
+    assert_int_equal(truncate(path, (off_t)1 << 32), 0);
+    /* Not EXHAUSTED, of which nothing could be made: the span goes out under another key. */
+    ASSERT_FAILS(lead_fold(scene.lead, &request, &update, &error), ERROR_CORRUPT);
+    assert_int_equal(lead_version(scene.lead), 0);
+    scene_done(&scene);
+}
+
+static bool is_there(struct object_store *store, const char *key)
+{
+    struct error error = {0};
+    char byte;
+    return object_store_read_part(store, key, 0, &byte, 1, &error) == 0;
+}
+
+TEST(what_a_job_put_is_taken_away_its_description_last)
+{
+    static const char *const keys[] = {"models/done/newest", "models/done/2", "data/done/images",
+                                       "data/done/labels", "jobs/done"};
+    enum { COUNT = sizeof(keys) / sizeof(*keys) };
+    struct scene scene = {.job = {.name = "done"}, .run = RUN_BASE};
+    struct error error = {0};
+    open_faulty(&scene.faulty, 1, 0);
+    for (int i = 2; i < COUNT; i++)
+        ASSERT_OK(object_store_put(scene.faulty.inner, keys[i], TEXT("{}"), true, &error));
+    open_lead(&scene);
+    for (int i = 0; i < 2; i++) {
+        add_one(&scene);
+        ASSERT_OK(lead_publish(scene.lead, scene.plan, lead_version(scene.lead), &error));
+    }
+    scene.faulty.one_in = 1; /* all fails */
+    ASSERT_FAILS(lead_clear(scene.lead, &error), ERROR_UNAVAILABLE);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(is_there(scene.faulty.inner, keys[i]));
+    scene.faulty.one_in = 0;
+    ASSERT_OK(lead_clear(scene.lead, &error));
+    for (int i = 0; i < COUNT; i++)
+        assert_false(is_there(scene.faulty.inner, keys[i]));
+    scene_done(&scene);
+}
+
+TEST(a_job_whose_lead_is_gone_is_forgotten)
+{
+    static const char *const keys[] = {"models/gone/newest", "models/gone/0", "data/gone/images",
+                                       "jobs/gone"};
+    enum { COUNT = sizeof(keys) / sizeof(*keys) };
+    struct scene scene = {.job = {.name = "gone"}, .run = RUN_BASE};
+    struct error error = {0};
+    open_faulty(&scene.faulty, 1, 0);
+    for (int i = 2; i < COUNT; i++)
+        ASSERT_OK(object_store_put(scene.faulty.inner, keys[i], TEXT("{}"), true, &error));
+    open_lead(&scene);
+    assert_true(is_there(scene.faulty.inner, keys[1]));
+    ASSERT_FAILS(lead_forget(scene.faulty.inner, "gone/../other", &error), ERROR_INVALID);
+    ASSERT_FAILS(lead_forget(scene.faulty.inner, "other", &error), ERROR_NOT_FOUND);
+    ASSERT_OK(lead_forget(scene.faulty.inner, "gone", &error));
+    for (int i = 0; i < COUNT; i++)
+        assert_false(is_there(scene.faulty.inner, keys[i]));
+    ASSERT_FAILS(lead_forget(scene.faulty.inner, "gone", &error), ERROR_NOT_FOUND);
+    scene_done(&scene);
+}
+
+TEST(calls_are_told_the_token_that_is_good_now)
+{
+    struct scene scene = {.job = {.name = "told"}, .run = RUN_BASE};
+    struct plan_task task;
+    open_faulty(&scene.faulty, 1, 0);
+    open_lead(&scene);
+    assert_true(epoch_plan_take(scene.plan, 0, &task));
+    assert_int_equal(lead_request(scene.lead, &task).token.size, 0);
+    lead_set_token(scene.lead, "first");
+    lead_set_token(scene.lead, "second");
+    assert_true(text_equal(lead_request(scene.lead, &task).token, TEXT("second")));
+    scene_done(&scene);
+}
+
 /* Where a model was put that says it has these batches. */
 static void assert_no_model(const char *job, const char *spans)
 {
@@ -420,6 +509,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lead_that_dies_while_it_publishes_is_followed, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_model_that_was_passed_over_is_in_nobodys_way, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(an_update_that_is_longer_than_the_model_is_none, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_a_job_put_is_taken_away_its_description_last, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_job_whose_lead_is_gone_is_forgotten, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_are_told_the_token_that_is_good_now, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_model_of_batches_that_cannot_be_is_none, set_up,
                                         tear_down),

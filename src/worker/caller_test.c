@@ -56,10 +56,23 @@ struct scene {
     const char *failure;
     int64_t time_ms;
     bool is_silent;
+    bool makes_long; /* updates: more than any model has */
     int call_count;
 };
 
 /* ---- The daemon ------------------------------------------------------------------------------ */
+
+static void lengthen_update(const struct scene *scene, struct text json)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error = {0};
+    struct work_request request;
+    char key[OBJECT_KEY_SIZE], path[OBJECT_KEY_SIZE + 96];
+    ASSERT_OK(work_request_read(arena, json, &request, &error));
+    work_update_key(&request, key);
+    snprintf(path, sizeof(path), "%s/%s", scene->store, key);
+    assert_int_equal(truncate(path, (off_t)1 << 32), 0);
+}
 
 static void answer(struct scene *scene, const struct child_message *message)
 {
@@ -79,6 +92,8 @@ static void answer(struct scene *scene, const struct child_message *message)
         buffer_append_string(&json, scene->failure);
     } else if (handler_call(scene->handler, message->call.json, &limits, &json, &error) == 0) {
         called.called.is_ok = true;
+        if (scene->makes_long)
+            lengthen_update(scene, message->call.json);
     } else {
         handler_write_error(&error, &json);
     }
@@ -292,6 +307,17 @@ static void one_that_fails_too_often_ends_it(void **state)
     assert_non_null(strstr(error.message, "too slow"));
 }
 
+static void an_update_that_is_longer_than_the_model_is_not_read(void **state)
+{
+    struct scene *scene = *state;
+    struct error error = {0};
+    struct caller_round round;
+    float *parameters = first_parameters(scene);
+    scene->makes_long = true;
+    ASSERT_FAILS(caller_make_round(scene->caller, 2, parameters, &round, &error), ERROR_EXHAUSTED);
+    assert_non_null(strstr(error.message, "is longer than"));
+}
+
 static void what_can_never_be_done_is_tried_once(void **state)
 {
     struct scene *scene = *state;
@@ -359,6 +385,7 @@ int main(void)
         SCENE_TEST(a_shard_of_less_than_a_batch_is_one),
         SCENE_TEST(a_call_that_fails_is_made_again),
         SCENE_TEST(one_that_fails_too_often_ends_it),
+        SCENE_TEST(an_update_that_is_longer_than_the_model_is_not_read),
         SCENE_TEST(what_can_never_be_done_is_tried_once),
         SCENE_TEST(a_loss_that_is_not_finite_is_told),
         SCENE_TEST(what_a_call_leaves_undone_is_the_next_round_s),

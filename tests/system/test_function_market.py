@@ -6,11 +6,12 @@ import json
 import pathlib
 import signal
 import socket
+import subprocess
 
 import pytest
 
 from functions import Host, wait_for, write_job
-from serving import Market
+from serving import HUNG_S, Market
 
 
 def free_port():
@@ -98,6 +99,18 @@ def test_functions_of_a_host_meet_in_its_market(made, souk, tmp_path):
     with Host(souk, "--memory", "128") as host:
         status, headers, body = host.invoke({**request, "token": "x"})
         assert headers["X-Amz-Function-Error"] and "no market" in json.loads(body)["errorMessage"]
+    assert names(market) == []
+
+
+def test_the_store_keeps_to_what_every_kind_of_store_does(made, souk):
+    """The unit tests of stores, on a market's."""
+    market = made()
+    test = pathlib.Path(souk.program).resolve().parent / "object_store_test"
+    if not test.exists():
+        pytest.skip("unit tests are not built")
+    done = subprocess.run([test], env={**souk.variables, "SOUK_STORE": "market"}, capture_output=True, text=True,
+                          timeout=HUNG_S)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert names(market) == []
 
 
