@@ -67,6 +67,24 @@ static int64_t granted(const struct market *market, uint64_t account)
 
 /* ---- Passwords and tokens -------------------------------------------------------------------- */
 
+TEST(a_token_for_functions_has_no_other_scope)
+{
+    struct market market;
+    market_init(&market);
+    struct command add = {.kind = COMMAND_ADD_TOKEN,
+                          .add_token = {.account = market.borrower,
+                                        .scopes = TOKEN_SCOPE_OBJECTS | TOKEN_SCOPE_READ,
+                                        .label = TEXT("digits-1")}};
+    market_hash(&market, add.add_token.hash);
+    market_refuses(&market, &add, ERROR_INVALID);
+    add.add_token.scopes = TOKEN_SCOPE_OBJECTS;
+    const struct token *token = core_token(market.core, market_do(&market, &add));
+    assert_int_equal(token->scopes, TOKEN_SCOPE_OBJECTS);
+    assert_string_equal(token->label, "digits-1");
+    assert_false(token_allows(token, TOKEN_SCOPE_READ, market.now_ms));
+    market_done(&market);
+}
+
 TEST(a_password_is_kept_as_its_hash_and_ends_other_sessions)
 {
     struct market market;
@@ -654,6 +672,7 @@ TEST(a_snapshot_keeps_all_of_it)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_for_functions_has_no_other_scope),
         cmocka_unit_test(a_password_is_kept_as_its_hash_and_ends_other_sessions),
         cmocka_unit_test(tokens_are_limited_and_expired_ones_make_room),
         cmocka_unit_test(a_frozen_account_keeps_every_credit_and_starts_nothing),

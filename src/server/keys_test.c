@@ -105,6 +105,25 @@ TEST(a_fetch_token_names_its_lease_and_cannot_be_changed)
     assert_false(keys_read_fetch_token(keys, TEXT("souk_account_00"), &lease, &fence));
 }
 
+TEST(what_functions_of_a_lease_hold_is_no_fetch_token)
+{
+    struct error error;
+    AUTO(keys) struct keys *keys = NULL;
+    ASSERT_OK(keys_open(dir, &keys, &error));
+    char fetch[KEYS_TOKEN_SIZE], token[KEYS_TOKEN_SIZE];
+    uint64_t lease = 0, fence = 0;
+    keys_fetch_token(keys, 12, 1, fetch);
+    keys_objects_token(keys, UINT64_MAX, UINT64_MAX, token); /* the longest */
+    keys_objects_token(keys, 12, 1, token);
+    assert_true(keys_read_objects_token(keys, text_of(token), &lease, &fence));
+    assert_true(lease == 12 && fence == 1);
+    assert_false(keys_read_fetch_token(keys, text_of(token), &lease, &fence));
+    assert_false(keys_read_objects_token(keys, text_of(fetch), &lease, &fence));
+    /* Nor by another name: the secrets differ. */
+    memcpy(fetch + strlen("souk_lease_12_1_"), token + strlen("souk_objects_12_1_"), 64);
+    assert_false(keys_read_fetch_token(keys, text_of(fetch), &lease, &fence));
+}
+
 TEST(signatures_are_verified_against_the_bytes_and_the_key)
 {
     struct error error;
@@ -183,6 +202,8 @@ int main(void)
                                         make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(a_fetch_token_names_its_lease_and_cannot_be_changed,
                                         make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(what_functions_of_a_lease_hold_is_no_fetch_token, make_dir,
+                                        remove_dir),
         cmocka_unit_test_setup_teardown(signatures_are_verified_against_the_bytes_and_the_key,
                                         make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(a_request_is_hashed_with_the_secret, make_dir, remove_dir),
