@@ -82,7 +82,7 @@ static const struct option serve_options[] = {
     {"blob_quota", OPTION_BYTES, SERVER(blob_quota_bytes), "SIZE", "64GiB",
      "How much data all accounts together may store."},
     {"account_quota", OPTION_BYTES, SERVER(account_quota_bytes), "SIZE", "16GiB",
-     "How much data one account may upload."},
+     "How much data one account may upload, objects of its functions among them."},
     {"import_max", OPTION_BYTES, SERVER(import_size_bytes), "SIZE", "4GiB",
      "How large a file or archive the market reads for somebody."},
     {"import_private", OPTION_FLAG, SERVER(is_import_private),
