@@ -72,16 +72,14 @@ static void put_body(struct server *server, struct http_request *request,
                      struct objects_change *change)
 {
     const struct text body = http_request_body(request);
-    struct blob_hash hash;
     struct error error;
     const int64_t added_bytes = (int64_t)body.size - (int64_t)change->before.size_bytes;
     if (objects_check_room(server->objects, change->name.account, added_bytes, &error) < 0 ||
-        objects_store(server->objects, body, &hash, &error) < 0) {
+        objects_write(server->objects, body, &change->writer, &error) < 0) {
         refuse_full(request, &error);
         return;
     }
-    change->now =
-        (struct object){.exists = true, .size_bytes = body.size, .blob_count = 1, .blobs = &hash};
+    change->now = (struct object){.exists = true, .size_bytes = body.size};
     objects_apply(server->objects, request, change);
 }
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOAD_ROWS = 5000 };
+enum { LOAD_ROWS = 5000, WRITES_MAX = 512 /* that wait for one thread */ };
 
 /* A change on its way to the store. */
 struct change {
@@ -22,6 +22,11 @@ struct change {
     struct objects *objects; /* NULL: the server has ended */
     struct server *server;
     struct arena *arena;
+    struct background_task task; /* that waits for the disk with the bytes */
+    struct blob_writer *writer;
+    struct blob_hash hash; /* of them */
+    bool has_failed;       /* to write them */
+    struct error reason;
     uint64_t http_id;             /* 0: nobody asked */
     struct objects_change wanted; /* in the arena */
     int64_t stored_ms;
@@ -38,10 +43,17 @@ struct objects *objects_new(struct server *server)
     return objects;
 }
 
+void objects_stop(struct objects *objects)
+{
+    for (int i = 0; objects && i < OBJECTS_WRITERS; i++)
+        background_free(TAKE(objects->writers[i]));
+}
+
 void objects_free(struct objects *objects)
 {
     if (!objects)
         return;
+    objects_stop(objects);
     for (size_t i = 0; i < objects->usages.count; i++)
         free(objects->usages.entries[i].value);
     map_done(&objects->usages);
@@ -111,6 +123,9 @@ static int count_row(const struct store_row *row, void *context, struct error *e
 
 int objects_open(struct objects *objects, struct error *error)
 {
+    for (int i = 0; i < OBJECTS_WRITERS; i++)
+        if (background_open(objects->server->loop, WRITES_MAX, &objects->writers[i], error) < 0)
+            return -1;
     struct buffer cursor AUTO_BUFFER;
     struct buffer next AUTO_BUFFER;
     buffer_init(&cursor, 4096);
@@ -161,7 +176,7 @@ int objects_find(struct objects *objects, struct arena *arena, const struct obje
     return rows.count ? objects_read_row(arena, rows.items[0], out_object, error) : 0;
 }
 
-int objects_store(struct objects *objects, struct text bytes, struct blob_hash *out_hash,
+int objects_write(struct objects *objects, struct text bytes, struct blob_writer **out_writer,
                   struct error *error)
 {
     uint8_t salt[OBJECTS_SALT_SIZE];
@@ -171,7 +186,8 @@ int objects_store(struct objects *objects, struct text bytes, struct blob_hash *
         blob_writer_append(writer, salt, sizeof(salt), error) < 0 ||
         (bytes.size && blob_writer_append(writer, bytes.data, bytes.size, error) < 0))
         return -1;
-    return blob_writer_finish(writer, out_hash, error);
+    *out_writer = TAKE(writer);
+    return 0;
 }
 
 static void drop_blobs(const struct objects *objects, const struct object *object)
@@ -284,7 +300,10 @@ static void answer(const struct change *change, const struct error *error)
         log_event(LOG_WARN, "object_not_expired", "error=\"%s\"", error->message);
     if (!request)
         return;
-    if (error)
+    if (error && error->code == ERROR_EXHAUSTED)
+        http_reply_problem(request, 507, "storage_full",
+                           "the market has no room for more; nothing was stored, try again later");
+    else if (error)
         http_reply_error(request, error);
     else
         http_reply(request,
@@ -321,9 +340,41 @@ static void change_done(struct engine_request *request, const struct error *erro
         answer(change, error);
         call_waiting(change);
     }
+    blob_writer_free(change->writer);
     arena_free(change->arena);
     free(change->waiting);
     free(change);
+}
+
+static void submit(struct change *change)
+{
+    struct error error;
+    if (engine_submit(change->server->engine, &change->request, /* is_internal= */ !change->http_id,
+                      &error) < 0)
+        change_done(&change->request, &error);
+}
+
+/* A thread of its own. */
+static void finish_write(struct background_task *task)
+{
+    struct change *change = LIST_ITEM(task, struct change, task);
+    change->has_failed = blob_writer_finish(change->writer, &change->hash, &change->reason) < 0;
+}
+
+static void on_written(struct background_task *task)
+{
+    struct change *change = LIST_ITEM(task, struct change, task);
+    if (task->is_dropped || !change->objects) {
+        error_fill(&change->reason, ERROR_UNAVAILABLE, "the market is stopping: try again later");
+        change->has_failed = true;
+    }
+    if (change->has_failed) {
+        change_done(&change->request, &change->reason);
+        return;
+    }
+    change->wanted.now.blobs = &change->hash;
+    change->wanted.now.blob_count = 1;
+    submit(change);
 }
 
 static struct object copy_object(struct arena *arena, const struct object *object)
@@ -353,15 +404,20 @@ void objects_change(struct objects *objects, uint64_t http_id, const struct obje
     struct error error;
     change->request = (struct engine_request){
         .loop = server->loop, .on_decided = put_rows, .on_done = change_done};
+    change->task = (struct background_task){.work = finish_write, .done = on_written};
     change->objects = objects;
     change->server = server;
     change->arena = arena_new(0);
+    change->writer = wanted->writer;
     change->http_id = http_id;
     change->stored_ms = clock_utc_ms(server->clock);
     copy_wanted(change, wanted);
     announce(change, /* is_begin= */ true);
     count_change(change, 1);
-    if (engine_submit(server->engine, &change->request, /* is_internal= */ !http_id, &error) < 0)
+    struct background *writer = objects->writers[objects->next_writer++ % OBJECTS_WRITERS];
+    if (!change->writer)
+        submit(change);
+    else if (background_submit(writer, &change->task, &error) < 0)
         change_done(&change->request, &error);
 }
 

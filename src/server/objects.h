@@ -6,9 +6,10 @@
  * with it, and tells nobody what another account has. The names are a table of the server's own
  * (docs/decisions/0020-objects-of-functions.md): what a function left is no event of the market.
  *
- * A change is on disk before it is told. Of those that change one name at a time one goes first;
- * the others' handlers are called again after it. Objects count against their account's quota
- * together with its chunks, and go as those do when nobody has read them for the retention.
+ * A change is on disk before it is told; threads of its own wait for the disk with the bytes. Of
+ * those that change one name at a time one goes first; the others' handlers are called again after
+ * it. Objects count against their account's quota together with its chunks, and go as those do when
+ * nobody has read them for the retention.
  *
  * Main thread.
  */
@@ -35,6 +36,8 @@ struct objects;
 
 struct objects *objects_new(struct server *server);
 void objects_free(struct objects *objects); /* NULL is fine */
+/* Nothing is written any more; before the loop ends, which is told of what was. */
+void objects_stop(struct objects *objects);
 /* Counts what each account has. Once, before anything is asked. */
 MUST_CHECK int objects_open(struct objects *objects, struct error *error);
 
@@ -67,9 +70,9 @@ MUST_CHECK int objects_check_room(struct objects *objects, uint64_t account, int
                                   struct error *error);
 int64_t objects_bytes(const struct objects *objects, uint64_t account);
 
-/* Stores bytes that no object has yet. */
-MUST_CHECK int objects_store(struct objects *objects, struct text bytes, struct blob_hash *out_hash,
-                             struct error *error);
+/* Begins to store bytes that no object has yet, for objects_change's `writer`. */
+MUST_CHECK int objects_write(struct objects *objects, struct text bytes,
+                             struct blob_writer **out_writer, struct error *error);
 
 /* What a request does to an object, which nobody else changes now. */
 struct objects_change {
@@ -77,7 +80,8 @@ struct objects_change {
     struct object before; /* what objects_find said */
     bool is_gone;         /* it is deleted; else it becomes `now` */
     struct object now;
-    size_t part_count; /* objects whose blobs become this one's, and which are gone then */
+    struct blob_writer *writer; /* of the one blob of `now`, taken over; NULL: they are stored */
+    size_t part_count;          /* objects whose blobs become this one's, and which are gone then */
     const struct text *parts;
 };
 /* Answers the request with 204, 200 or 201 once that is on disk, or with what went wrong. */

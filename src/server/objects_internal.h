@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "server/background.h"
 #include "server/objects.h"
 #include "server/server_internal.h"
 
@@ -11,8 +12,13 @@ struct object_usage {
     int64_t bytes, count;
 };
 
+/* The disk makes one of several syncs that wait together. */
+enum { OBJECTS_WRITERS = 4 };
+
 struct objects {
     struct server *server;
+    struct background *writers[OBJECTS_WRITERS];
+    unsigned next_writer;
     struct map usages;  /* account -> struct object_usage, owned */
     struct map changes; /* account and name -> what changes it */
 };

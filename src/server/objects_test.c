@@ -39,13 +39,12 @@ static void begin_put(struct fixture *fixture, struct arena *arena, const char *
                       const char *words)
 {
     struct error error = {0};
-    struct blob_hash hash;
-    ASSERT_OK(objects_store(fixture->server.objects, text_of(words), &hash, &error));
-    const struct objects_change change = {
+    struct objects_change change = {
         .name = {fixture->borrower, text_of(name)},
         .before = find(fixture, arena, name),
-        .now = {.exists = true, .size_bytes = strlen(words), .blob_count = 1, .blobs = &hash},
+        .now = {.exists = true, .size_bytes = strlen(words)},
     };
+    ASSERT_OK(objects_write(fixture->server.objects, text_of(words), &change.writer, &error));
     objects_change(fixture->server.objects, NOBODYS_REQUEST, &change);
 }
 

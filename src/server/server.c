@@ -235,6 +235,7 @@ static void wind_down(struct server *server)
     background_free(TAKE(server->background)); /* so are its */
     datasets_stop(server->datasets);           /* likewise */
     imports_stop(server->imports);             /* likewise */
+    objects_stop(server->objects);             /* likewise */
     cloud_stop(server->cloud, server->stops_leases);
     if (server->hub)
         hub_stop(server->hub);
