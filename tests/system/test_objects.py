@@ -3,9 +3,7 @@
 covers server/objects.c, server/objects_expire.c, server/handle_object.c, server/handle_object_token.c
 """
 import multiprocessing
-import os
 import random
-import signal
 import sqlite3
 import time
 
@@ -194,67 +192,80 @@ def test_what_nobody_reads_goes(made):
 WRITERS, KEYS, ROUNDS = 150, 40, 6
 
 
-def write(market, token, number, results):
-    """Puts objects of its own, and races for those of all; says which it was told are there."""
+class Writers:
+    """Processes that put objects, and note what each was told in a file of its own: who is killed holds up nobody."""
+
+    def __init__(self, market, token, folder, count):
+        self.folder = folder
+        folder.mkdir()
+        self.processes = [multiprocessing.Process(target=write, args=(market, token, number, folder / str(number)))
+                          for number in range(count)]
+        for process in self.processes:
+            process.start()
+
+    def told(self):
+        """Name, bytes and status of each put that was answered."""
+        found = []
+        for path in self.folder.iterdir():
+            for line in path.read_text().split("\n")[:-1]:  # the last may be cut
+                number, round_number, name, status = line.split()
+                found.append((name, data_of(number, round_number, name), int(status)))
+        return found
+
+    def wait_for_some(self):
+        wait_for("some that were answered", lambda: len(self.told()) > 100)
+
+    def join(self):
+        for process in self.processes:
+            process.join()
+
+
+def data_of(number, round_number, name):
+    return f"{number} {round_number} {name} ".encode() * 200
+
+
+def write(market, token, number, path):
+    """Puts objects of its own, and races for those of all."""
     chance = random.Random(number)
-    for round_number in range(ROUNDS):
-        for name in (f"updates/own/{number}-{round_number}", f"updates/race/{chance.randrange(KEYS)}"):
-            data = f"{number} {round_number} {name} ".encode() * 200
-            status = put(market, token, name, data, headers=ONCE).status
-            assert status in (201, 412), status
-            results.put((name, data, status))
+    with open(path, "w", buffering=1) as notes:
+        for round_number in range(ROUNDS):
+            for name in (f"updates/own/{number}-{round_number}", f"updates/race/{chance.randrange(KEYS)}"):
+                status = put(market, token, name, data_of(number, round_number, name), headers=ONCE).status
+                assert status in (201, 412), status
+                notes.write(f"{number} {round_number} {name} {status}\n")
 
 
-def test_of_150_writers_none_loses_a_write_and_one_wins_each_race(made):
+def test_of_150_writers_none_loses_a_write_and_one_wins_each_race(made, tmp_path):
     market = made()
     token = market.sign_up("lead")
-    results = multiprocessing.SimpleQueue()
-    writers = [multiprocessing.Process(target=write, args=(market, token, number, results))
-               for number in range(WRITERS)]
-    for writer in writers:
-        writer.start()
-    told, doomed = [], writers[::10]
-    while any(writer.is_alive() for writer in writers) or not results.empty():
-        if results.empty():
-            writers[0].join(0.01)
-            continue
-        told.append(results.get())
-        if doomed and len(told) > 100:
-            os.kill(doomed.pop().pid, signal.SIGKILL)  # half-way through something
-    assert all(writer.exitcode == 0 for writer in writers if writer not in writers[::10])
-    won = {}
+    writers = Writers(market, token, tmp_path / "told", WRITERS)
+    writers.wait_for_some()
+    doomed = writers.processes[::10]
+    for process in doomed:
+        process.kill()  # half-way through something
+    writers.join()
+    assert all(process.exitcode == 0 for process in writers.processes if process not in doomed)
+    told, won = writers.told(), {}
     for name, data, status in told:
         if status == 201:
             assert won.setdefault(name, data) == data  # nobody else was told so
-    for name, data in won.items():
-        assert market.get(f"/v1/objects/{name}", token).body == data
-    # Who was killed may have won without hearing of it; nothing is there that is not whole.
-    for name, data, status in told:
-        if status == 412:
-            found = market.get(f"/v1/objects/{name}", token).body
-            assert len(found.split(b" ")[0]) and found == b" ".join(found.split(b" ")[:3]).join([b"", b" "]) * 200
-    there = names(market, token, "updates/own/")
-    assert len(there) >= (WRITERS - len(writers[::10])) * ROUNDS
+    for name in {name for name, _, _ in told}:
+        found = market.get(f"/v1/objects/{name}", token).body
+        # Who was killed may have won without hearing of it; what is there is whole in any case.
+        assert found == won.get(name, data_of(*found.decode().split()[:3]))
+    assert len(names(market, token, "updates/own/")) >= (WRITERS - len(doomed)) * ROUNDS
     with sqlite3.connect(market.folder / "market.db") as rows:
         assert rows.execute("select count(*) from objects").fetchone()[0] == blob_count(market)
 
 
-def test_what_was_told_to_be_there_is_there_after_a_kill(made):
+def test_what_was_told_to_be_there_is_there_after_a_kill(made, tmp_path):
     market = made()
     token = market.sign_up("lead")
-    results = multiprocessing.SimpleQueue()
-    writers = [multiprocessing.Process(target=write, args=(market, token, number, results), daemon=True)
-               for number in range(40)]
-    for writer in writers:
-        writer.start()
-    told = [results.get() for _ in range(100)]
-    market.process.kill()
-    for writer in writers:
-        writer.join()
-    while not results.empty():
-        told.append(results.get())
+    writers = Writers(market, token, tmp_path / "told", 40)
+    writers.wait_for_some()
     market.kill()
+    writers.join()
     market.start()
-    for name, data, status in told:
+    for name, data, status in writers.told():
         if status == 201:
             assert market.get(f"/v1/objects/{name}", token).body == data
