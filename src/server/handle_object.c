@@ -335,11 +335,12 @@ void handle_object_get(struct http_request *request, void *context)
     struct error error;
     if (read_name(request, /* is_change= */ false, &name) < 0)
         return;
-    if (objects_find(server->objects, http_request_arena(request), &name, &object, &error) < 0)
-        http_reply_error(request, &error);
-    else if (!object.exists || !use_blobs(server, &object))
+    int result = objects_find(server->objects, http_request_arena(request), &name, &object, &error);
+    if (result == 0 && (!object.exists || !use_blobs(server, &object)))
         http_reply_problem(request, 404, "not_found", "there is no object of that name");
-    else if (send_range(server, request, &object, &error) < 0)
+    else if (result == 0)
+        result = send_range(server, request, &object, &error);
+    if (result < 0)
         http_reply_error(request, &error);
 }
 

@@ -86,7 +86,7 @@ struct objects_change {
 };
 /* Answers the request with 204, 200 or 201 once that is on disk, or with what went wrong. */
 void objects_apply(struct objects *objects, struct http_request *request,
-                   const struct objects_change *change);
+                   const struct objects_change *wanted);
 
 /* What nobody read for the retention no longer counts. Called after holdings_expire. */
 void objects_expire(struct objects *objects);

@@ -50,10 +50,8 @@ struct bit_name {
 };
 
 static const struct bit_name scope_names[] = {
-    {TOKEN_SCOPE_READ, "read"},
-    {TOKEN_SCOPE_LEND, "lend"},
-    {TOKEN_SCOPE_BORROW, "borrow"},
-    {TOKEN_SCOPE_OPERATE, "operate"},
+    {TOKEN_SCOPE_READ, "read"},       {TOKEN_SCOPE_LEND, "lend"},
+    {TOKEN_SCOPE_BORROW, "borrow"},   {TOKEN_SCOPE_OPERATE, "operate"},
     {TOKEN_SCOPE_OBJECTS, "objects"}, /* not to be asked for: POST /v1/objects/tokens makes it */
 };
 static const struct bit_name role_names[] = {
