@@ -16,7 +16,7 @@ struct sim_sync_options {
     const char *target_loss, *momentum, *weight_decay, *heterogeneity, *jitter, *skew, *compression;
     const char *outer_rate, *outer_momentum, *server_rate, *push_share;
     bool nesterov, curve;
-    uint64_t batch, local_steps, slack, threads, samples;
+    uint64_t batch, local_steps, slack, staleness, epoch_steps, threads, samples;
     int64_t stay_ms, absence_ms, gamma_ms, measure_ms, max_time_ms;
 };
 

@@ -206,6 +206,9 @@ static void action_do(struct exchange_server *server, const struct sync_action *
         server->loss_asked_ns = server_now_ns(server);
         server_measure(server, EVALUATION_SAMPLE);
         return;
+    case SYNC_BARRIER:
+        server->is_at_barrier = true;
+        return;
     case SYNC_STOP:
         server_end(server, EXCHANGE_END_STOPPED, "the policy sees no further gain");
         return;
@@ -225,6 +228,12 @@ void server_act(struct exchange_server *server)
     for (uint32_t i = 0; i < server->actions.count; i++)
         action_do(server, &server->actions.items[i]);
     server->actions.count = 0;
+    if (server->is_at_barrier && server->state == SERVER_RUNNING) {
+        server->is_at_barrier = false;
+        sync_policy_go_on(server->policy, server_now_ns(server), &server->actions);
+        server_act(server);
+        return;
+    }
     policy_timer_start(server);
 }
 
@@ -249,6 +258,7 @@ void server_begin_anew(struct exchange_server *server)
             server_part(server, connection);
     }
     server->actions.count = 0;
+    server->is_at_barrier = false;
     server->loss_asked_ns = 0;
     global_model_restart(server->model);
     server_ranges_act(server, &(struct exchange_act){.kind = EXCHANGE_ACT_RESTART});

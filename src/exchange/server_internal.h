@@ -129,6 +129,7 @@ struct exchange_server {
     enum server_state state;
     struct list connections;
     uint32_t member_count;
+    bool is_at_barrier; /* the policy waits to go on */
 
     struct range range; /* the lead's own */
     uint32_t servers;

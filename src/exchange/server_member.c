@@ -54,6 +54,18 @@ static enum codec first_codec(const struct exchange_server *server)
     return server->options.parameter_count >= LARGE_FLOATS ? CODEC_INT8 : CODEC_F32;
 }
 
+/* The whole data set's size: shards not seen yet are taken to be of the mean size. */
+static double dataset_samples(const struct exchange_server *server)
+{
+    double sum = 0;
+    uint32_t known = 0;
+    for (uint32_t rank = 0; rank < server->options.world; rank++) {
+        sum += (double)server->shard_samples[rank];
+        known += server->shard_samples[rank] > 0;
+    }
+    return known > 0 ? sum / known * server->options.world : 0;
+}
+
 /* What came before on this link is void. */
 static void connection_reset(struct connection *connection)
 {
@@ -112,6 +124,7 @@ static int server_admit(struct exchange_server *server, struct connection *conne
                                                      .number = connection->session,
                                                      .lease = connection->lease,
                                                      .fence = connection->fence});
+    sync_policy_set_pass(server->policy, (uint64_t)dataset_samples(server));
     sync_policy_join(server->policy, now_ns, worker, &server->actions);
     server_act(server);
     connection_welcome(connection);
@@ -229,18 +242,6 @@ void server_try(struct exchange_server *server, struct connection *connection)
     connection->is_whole = false;
     connection->is_waiting = true;
     server_push(server, connection);
-}
-
-/* The whole data set's size: shards not seen yet are taken to be of the mean size. */
-static double dataset_samples(const struct exchange_server *server)
-{
-    double sum = 0;
-    uint32_t known = 0;
-    for (uint32_t rank = 0; rank < server->options.world; rank++) {
-        sum += (double)server->shard_samples[rank];
-        known += server->shard_samples[rank] > 0;
-    }
-    return known > 0 ? sum / known * server->options.world : 0;
 }
 
 double server_epochs(const struct exchange_server *server)

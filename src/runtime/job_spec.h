@@ -148,6 +148,7 @@ struct job_sync {
     uint64_t local_steps; /* per push */
     uint64_t slack;
     uint64_t backups;
+    uint64_t staleness;
     uint64_t epoch_steps;
     double outer_rate;
     double outer_momentum; /* below 0: the policy's own */

@@ -34,6 +34,7 @@ static void check_policy(struct job_reader *reader, const struct job_node *root,
     } rules[] = {
         {"sync.slack", sync->slack > 0, " ssp "},
         {"sync.backups", sync->backups > 0, " backup "},
+        {"sync.staleness", sync->staleness > 0, " hsp "},
         {"sync.epoch_steps", sync->epoch_steps > 0, " hsp "},
         {"sync.outer_rate", sync->outer_rate > 0, " adsp auto pace hsp diloco async-local "},
         {"sync.outer_momentum", sync->outer_momentum >= 0, " adsp auto pace diloco async-local "},

@@ -271,6 +271,10 @@ static int state_open(struct sync_state *state, struct error *error)
     ASSERT(state->workers && state->actions);
     if (sync_policy_new(options->policy, &options->settings, &state->policy, error) < 0)
         return -1;
+    uint64_t pass = 0;
+    for (uint32_t i = 0; i < options->data->shard_count; i++)
+        pass += options->data->shards[i].count;
+    sync_policy_set_pass(state->policy, pass);
     struct sync_vector *first = sync_engine_begin(state->engine, options->seed);
     const int result = global_model_open(first->values, /* momentum= */ NULL, state->vectors->count,
                                          &state->model, error);

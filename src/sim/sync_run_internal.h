@@ -94,6 +94,7 @@ struct sync_state {
     int64_t link_free_ns[SYNC_WAY_COUNT]; /* when the server's link has sent all there is */
 
     bool has_ended;
+    bool is_at_barrier; /* the policy waits to go on */
     double first_loss;
     double window[SYNC_CURVE_WINDOW];
     int64_t window_ns[SYNC_CURVE_WINDOW];

@@ -115,6 +115,9 @@ static void action_do(struct sync_state *state, const struct sync_action *action
     case SYNC_EVALUATE:
         sync_schedule(state, state->now_ns, SYNC_EVENT_LOSS, 0, 0);
         return;
+    case SYNC_BARRIER:
+        state->is_at_barrier = true;
+        return;
     case SYNC_STOP:
         sync_end(state, SYNC_RUN_STOPPED);
         return;
@@ -134,6 +137,12 @@ static void actions_do(struct sync_state *state)
     for (uint32_t i = 0; i < state->actions->count; i++)
         action_do(state, &state->actions->items[i]);
     state->actions->count = 0;
+    if (state->is_at_barrier) {
+        state->is_at_barrier = false;
+        sync_policy_go_on(state->policy, policy_now_ns(state), state->actions);
+        actions_do(state);
+        return;
+    }
     const int64_t wake_ns = sync_policy_wake_ns(state->policy);
     state->tick_generation++;
     if (wake_ns == INT64_MAX)

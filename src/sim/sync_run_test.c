@@ -464,10 +464,32 @@ static void under_pace_the_momentum_of_workers_is_the_servers(void **state)
         sync_run_result_done(&results[i]);
 }
 
+/* The fast one makes three pushes while the slow one makes one: with a bound of 1 it waits for it.
+ */
+static void hsp_keeps_its_bound_in_simulated_runs(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, *state, "hsp");
+    pair.options.settings.staleness = 1;
+    pair.options.settings.epoch_steps = 40;
+    pair.options.time_max_ns = 200 * second;
+    struct sync_run_result bound = pair_run(&pair);
+    pair.options.settings.staleness = 100;
+    struct sync_run_result loose = pair_run(&pair);
+    assert_int_equal(bound.status.staleness, 1);
+    assert_true(loose.status.staleness > 1);
+    assert_true(bound.status.round > 0 && loose.status.round > 0);
+    assert_true(bound.commits < loose.commits);
+    sync_run_result_done(&bound);
+    sync_run_result_done(&loose);
+    pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bsp_waits_for_the_slower_one),
+        cmocka_unit_test(hsp_keeps_its_bound_in_simulated_runs),
         cmocka_unit_test(tap_waits_for_nobody),
         cmocka_unit_test(adsp_equalises_pushes),
         cmocka_unit_test(bytes_take_time_and_compression_saves_it),

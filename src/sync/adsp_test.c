@@ -121,6 +121,7 @@ static void carry_out(struct sim *sim, const struct sync_actions *actions)
         case SYNC_SET_BATCH:
         case SYNC_KEEP:
         case SYNC_RETURN:
+        case SYNC_BARRIER:
         case SYNC_STOP:
         case SYNC_ACTION_KIND_COUNT:
             fail();

@@ -248,6 +248,18 @@ void sync_policy_leave(struct sync_policy *policy, int64_t now_ns, uint32_t work
         policy->ops->on_leave(policy, now_ns, worker, actions);
 }
 
+void sync_policy_go_on(struct sync_policy *policy, int64_t now_ns, struct sync_actions *actions)
+{
+    ASSERT(policy->ops->on_go_on);
+    advance(policy, now_ns);
+    policy->ops->on_go_on(policy, now_ns, actions);
+}
+
+void sync_policy_set_pass(struct sync_policy *policy, uint64_t samples)
+{
+    policy->pass_samples = samples;
+}
+
 int64_t sync_policy_wake_ns(const struct sync_policy *policy)
 {
     return policy->ops->wake_ns ? policy->ops->wake_ns(policy) : INT64_MAX;

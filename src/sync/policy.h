@@ -6,7 +6,8 @@
  *
  * The driver's part: number workers 0..SYNC_WORKER_MAX-1; call join, push, tick and leave with a
  * time that never goes back; carry out the actions in their order; call tick when
- * sync_policy_wake_ns has passed and when a loss asked for by SYNC_EVALUATE has come.
+ * sync_policy_wake_ns has passed and when a loss asked for by SYNC_EVALUATE has come; call go_on
+ * once SYNC_BARRIER and what was asked for with it is carried out, before anybody else joins.
  *
  *     W    the global model          M    workers now members
  *     U_i  the update pushed by i    c_i  pushes of i so far
@@ -76,7 +77,8 @@ struct sync_settings {
     double target_loss;   /* rewards are speeds towards it; 0: nine tenths of the loss at hand */
     uint32_t slack;       /* s of ssp: the fastest is at most s steps ahead; 0: 40 */
     uint32_t backups;     /* of backup: members not waited for; 0: a tenth, at least one */
-    uint64_t epoch_steps; /* of hsp: steps of all workers in an epoch; 0: 1000 */
+    uint32_t staleness;   /* of hsp: no push is later, in pushes; 0: twice the members */
+    uint64_t epoch_steps; /* of hsp: steps of all workers in an epoch; 0: a pass over the data */
     uint32_t batch;       /* of batchtune: samples per step before tuning; 0: 32 */
     /* Workers choose their batches: pace does not trim them, and weighs steps, not samples. */
     bool keeps_batch;
@@ -91,7 +93,7 @@ struct sync_settings {
 };
 
 enum sync_action_kind {
-    SYNC_APPLY,      /* D = weight * U_worker enters W as `outer` says */
+    SYNC_APPLY,      /* D = weight * U_worker enters W as `outer` says; it pushed or is held */
     SYNC_GATHER,     /* S += weight * U_worker; n += weight */
     SYNC_FOLD,       /* D = S / (weight > 0 ? weight : n) enters W as `outer` says; S = 0, n = 0 */
     SYNC_REPLY,      /* send W to the worker that pushed */
@@ -103,6 +105,7 @@ enum sync_action_kind {
     SYNC_EVALUATE,   /* measure the loss of W as it is now, pass it to sync_policy_tick */
     SYNC_KEEP,       /* K = (W, B) */
     SYNC_RETURN,     /* (W, B) = K, which was kept before; S = 0, n = 0 */
+    SYNC_BARRIER,    /* nobody computes: members may be let go; then sync_policy_go_on is called */
     SYNC_STOP,       /* the policy sees no use in going on */
     SYNC_ACTION_KIND_COUNT,
 };
@@ -179,8 +182,9 @@ struct sync_status {
     double commit_target;     /* cumulative pushes each worker should have at the period's end */
     double implicit_momentum; /* notes of the adsp paper: 1 - 1 / (1 + (1-1/M) sum G/(dC_i v_i)) */
     bool is_searching;
-    uint64_t round;                /* folds so far, of policies that work in rounds */
+    uint64_t round;                /* folds, or epochs, so far, of policies that have them */
     double local_steps;            /* mean over the members, of policies that set steps; 0: none */
+    uint64_t staleness;            /* of hsp: of the latest push so far */
     char reason[SYNC_REASON_SIZE]; /* of auto: what it chose and why; else empty */
 };
 
@@ -205,6 +209,10 @@ void sync_policy_push(struct sync_policy *policy, int64_t now_ns, const struct s
 /* `loss` is NULL when none has come since the last call. */
 void sync_policy_tick(struct sync_policy *policy, int64_t now_ns, const struct sync_loss *loss,
                       struct sync_actions *actions);
+/* The answer to SYNC_BARRIER, after those were let go that are. */
+void sync_policy_go_on(struct sync_policy *policy, int64_t now_ns, struct sync_actions *actions);
+/* How many samples a pass over the data has, as far as is known now; 0: not known. */
+void sync_policy_set_pass(struct sync_policy *policy, uint64_t samples);
 /* The worker is a member, held or not; no action names it afterwards. */
 void sync_policy_leave(struct sync_policy *policy, int64_t now_ns, uint32_t worker,
                        struct sync_actions *actions);

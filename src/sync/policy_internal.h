@@ -20,6 +20,7 @@ struct sync_policy_ops {
                     struct sync_actions *actions);
     void (*on_leave)(struct sync_policy *policy, int64_t now_ns, uint32_t worker,
                      struct sync_actions *actions);
+    void (*on_go_on)(struct sync_policy *policy, int64_t now_ns, struct sync_actions *actions);
     int64_t (*wake_ns)(const struct sync_policy *policy);
     void (*status)(const struct sync_policy *policy, struct sync_status *out_status);
 };
@@ -30,7 +31,8 @@ struct sync_policy {
     struct sync_settings settings;
     uint32_t member_count;
     bool is_member[SYNC_WORKER_MAX];
-    int64_t now_ns; /* of the last call */
+    int64_t now_ns;        /* of the last call */
+    uint64_t pass_samples; /* of the data; 0: not known */
 };
 
 extern const struct sync_policy_ops sync_bsp_ops;

@@ -2,6 +2,7 @@
  * All policies under random joins, pushes, freezes, leaves, ticks and losses:
  *
  *   no action names somebody who is not a member; holds, releases and replies fit each other;
+ *   what is applied was pushed; under hsp it enters once, and no later than its bound;
  *   a sum is folded only when something was gathered, a model given back only when one was kept;
  *   once everybody who is not held keeps pushing, everybody who is held is released;
  *   the same calls give the same actions.
@@ -18,7 +19,12 @@ struct world {
     struct sync_actions actions;
     int64_t now_ns;
     bool is_member[WORKERS], is_frozen[WORKERS], is_held[WORKERS], has_settings[WORKERS];
-    bool is_loss_due, has_kept;
+    bool has_pushed[WORKERS];       /* and it is not in the model, yet or at all */
+    uint64_t got[WORKERS];          /* the version of the model it has */
+    uint64_t staleness_of[WORKERS]; /* the most that its push may be late; 0: any */
+    uint64_t version;
+    uint32_t staleness; /* of hsp, as given */
+    bool is_loss_due, has_kept, is_at_barrier;
     double gathered;
     uint64_t digest; /* of all actions so far */
 };
@@ -28,6 +34,24 @@ static void digest_add(struct world *world, double value)
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     world->digest = (world->digest ^ bits) * 0x100000001b3u;
+}
+
+static uint32_t member_count(const struct world *world)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < WORKERS; i++)
+        count += world->is_member[i];
+    return count;
+}
+
+static void get_model(struct world *world, uint32_t worker)
+{
+    const bool is_hsp = strcmp(sync_policy_name(world->policy), "hsp") == 0;
+    world->has_pushed[worker] = false;
+    world->got[worker] = world->version;
+    world->staleness_of[worker] = !is_hsp                ? 0
+                                  : world->staleness > 0 ? world->staleness
+                                                         : 2 * member_count(world);
 }
 
 /* `pusher` is WORKERS unless the call was a push. */
@@ -40,8 +64,13 @@ static void action_check(struct world *world, const struct sync_action *action, 
     switch (action->kind) {
     case SYNC_APPLY:
     case SYNC_GATHER:
-        assert_int_equal(worker, pusher);
+        assert_true(worker < WORKERS && world->is_member[worker] && world->has_pushed[worker]);
         assert_true(action->weight > 0);
+        if (world->staleness_of[worker] > 0) {
+            assert_true(world->version - world->got[worker] <= world->staleness_of[worker]);
+            world->has_pushed[worker] = false;
+        }
+        world->version++;
         digest_add(world, action->weight);
         world->gathered += action->kind == SYNC_GATHER ? action->weight : 0;
         return;
@@ -55,10 +84,13 @@ static void action_check(struct world *world, const struct sync_action *action, 
         assert_false(*is_answered);
         *is_answered = true;
         world->is_held[worker] = action->kind == SYNC_HOLD;
+        if (action->kind == SYNC_REPLY)
+            get_model(world, worker);
         return;
     case SYNC_RELEASE:
         assert_true(worker < WORKERS && world->is_member[worker] && world->is_held[worker]);
         world->is_held[worker] = false;
+        get_model(world, worker);
         return;
     case SYNC_SET_STEPS:
     case SYNC_SET_PERIOD:
@@ -83,6 +115,9 @@ static void action_check(struct world *world, const struct sync_action *action, 
         assert_true(world->has_kept);
         world->gathered = 0;
         return;
+    case SYNC_BARRIER:
+        world->is_at_barrier = true;
+        return;
     case SYNC_STOP:
         return;
     case SYNC_ACTION_KIND_COUNT:
@@ -91,6 +126,9 @@ static void action_check(struct world *world, const struct sync_action *action, 
     fail_msg("action %d", (int)action->kind);
 }
 
+static void pass_barrier(struct world *world);
+static void leave(struct world *world, uint32_t worker);
+
 static void actions_check(struct world *world, uint32_t pusher)
 {
     bool is_answered = false;
@@ -98,12 +136,28 @@ static void actions_check(struct world *world, uint32_t pusher)
         action_check(world, &world->actions.items[i], pusher, &is_answered);
     assert_true(pusher == WORKERS || is_answered);
     world->actions.count = 0;
+    if (world->is_at_barrier)
+        pass_barrier(world);
+}
+
+/* Where all are held; some of them may be let go before the rest goes on. */
+static void pass_barrier(struct world *world)
+{
+    for (uint32_t i = 0; i < WORKERS; i++)
+        assert_true(!world->is_member[i] || world->is_held[i]);
+    world->is_at_barrier = false;
+    for (uint32_t i = 0; i < WORKERS; i++)
+        if (world->is_member[i] && random_below(&world->random, 8) == 0)
+            leave(world, i);
+    sync_policy_go_on(world->policy, world->now_ns, &world->actions);
+    actions_check(world, WORKERS);
 }
 
 static void join(struct world *world, uint32_t worker)
 {
     world->is_member[worker] = true;
     world->is_frozen[worker] = world->is_held[worker] = world->has_settings[worker] = false;
+    get_model(world, worker);
     sync_policy_join(world->policy, world->now_ns, worker, &world->actions);
     actions_check(world, WORKERS);
     assert_true(world->has_settings[worker]);
@@ -111,7 +165,7 @@ static void join(struct world *world, uint32_t worker)
 
 static void leave(struct world *world, uint32_t worker)
 {
-    world->is_member[worker] = world->is_held[worker] = false;
+    world->is_member[worker] = world->is_held[worker] = world->has_pushed[worker] = false;
     sync_policy_leave(world->policy, world->now_ns, worker, &world->actions);
     actions_check(world, WORKERS);
 }
@@ -127,6 +181,7 @@ static void push(struct world *world, uint32_t worker)
         .commit_ns = (int64_t)random_below(&world->random, 200) * 1000000,
         .loss = 1,
     };
+    world->has_pushed[worker] = true;
     sync_policy_push(world->policy, world->now_ns, &what, &world->actions);
     actions_check(world, worker);
 }
@@ -213,13 +268,16 @@ static uint64_t history(const char *name, uint64_t seed)
     const struct sync_settings settings = {
         .gamma_ms = 700,
         .slack = 3,
-        .epoch_steps = 50,
+        .staleness = (uint32_t)(seed % 5), /* 0: as many as twice the members */
+        .epoch_steps = seed % 3 ? 50 : 0,
         .taus = {1, 4},
         .tau_count = seed % 2 ? 2 : 0,
         .overlap = (enum sync_overlap)(seed % SYNC_OVERLAP_COUNT),
     };
     random_init(&world->random, seed);
+    world->staleness = settings.staleness;
     ASSERT_OK(sync_policy_new(text_of(name), &settings, &world->policy, &error));
+    sync_policy_set_pass(world->policy, seed % 2 ? 1000 : 0);
     for (uint32_t call = 0; call < CALLS; call++) {
         random_call(world);
         if (call % 100 == 99) {

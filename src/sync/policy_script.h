@@ -6,7 +6,7 @@
  *     gather 0 1, fold      the plain mean; "fold/3" divides by 3; an outer step as above
  *     steps 0 40, steps 0 40+, period 0 0.5s, batch 0 48        + : computes on while it waits
  *     steps 0 40 plain      without a momentum of its own
- *     reply 0, hold 0, release 0, evaluate, keep, return, stop
+ *     reply 0, hold 0, release 0, evaluate, keep, return, barrier, stop
  */
 #pragma once
 
@@ -47,9 +47,9 @@ static inline void script_outer(struct script *script, const struct sync_outer *
 static inline void script_action(struct script *script, const struct sync_action *action)
 {
     static const char *const plain[SYNC_ACTION_KIND_COUNT] = {
-        [SYNC_REPLY] = "reply",       [SYNC_HOLD] = "hold", [SYNC_RELEASE] = "release",
-        [SYNC_EVALUATE] = "evaluate", [SYNC_KEEP] = "keep", [SYNC_RETURN] = "return",
-        [SYNC_STOP] = "stop",
+        [SYNC_REPLY] = "reply",       [SYNC_HOLD] = "hold",       [SYNC_RELEASE] = "release",
+        [SYNC_EVALUATE] = "evaluate", [SYNC_KEEP] = "keep",       [SYNC_RETURN] = "return",
+        [SYNC_STOP] = "stop",         [SYNC_BARRIER] = "barrier",
     };
     const char *overlap = action->overlap == SYNC_OVERLAP_FREE ? "+" : "";
     const unsigned worker = action->worker;
@@ -82,6 +82,7 @@ static inline void script_action(struct script *script, const struct sync_action
     case SYNC_EVALUATE:
     case SYNC_KEEP:
     case SYNC_RETURN:
+    case SYNC_BARRIER:
     case SYNC_STOP:
         script_add(script, "%s", plain[action->kind]);
         return;
@@ -132,6 +133,12 @@ static inline const char *script_join(struct script *script, int64_t now_ms, uin
 static inline const char *script_leave(struct script *script, int64_t now_ms, uint32_t worker)
 {
     sync_policy_leave(script->policy, now_ms * 1000000, worker, &script->actions);
+    return script_text(script);
+}
+
+static inline const char *script_go_on(struct script *script, int64_t now_ms)
+{
+    sync_policy_go_on(script->policy, now_ms * 1000000, &script->actions);
     return script_text(script);
 }
 

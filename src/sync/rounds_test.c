@@ -1,6 +1,6 @@
 /*
  * The policies that work in rounds.
- * covers backup.c, batchtune.c, bsp.c, diloco.c, fixed_adacomm.c, hsp.c, round.c
+ * covers backup.c, batchtune.c, bsp.c, diloco.c, fixed_adacomm.c, round.c
  */
 #include "sync/policy_script.h"
 
@@ -63,23 +63,6 @@ TEST(a_tenth_of_the_members_are_backups_and_somebody_always_counts)
     script_close(script);
 }
 
-TEST(hsp_meets_at_the_end_of_an_epoch)
-{
-    struct script *script = script_open("hsp", &(struct sync_settings){.epoch_steps = 3});
-    script_join(script, 0, 0);
-    script_join(script, 0, 1);
-    assert_string_equal(script_push(script, 1, 0, 1), "apply 0 0.5, reply 0");
-    assert_string_equal(script_push(script, 2, 0, 1), "apply 0 0.5, reply 0");
-    assert_string_equal(script_push(script, 3, 0, 1), "apply 0 0.5, hold 0");
-    assert_string_equal(script_push(script, 4, 1, 1),
-                        "apply 1 0.5, hold 1, release 0, release 1, evaluate");
-    assert_string_equal(script_push(script, 5, 1, 1), "apply 1 0.5, reply 1");
-    script_push(script, 6, 1, 2);
-    assert_string_equal(script_leave(script, 7, 0), "release 1, evaluate");
-    assert_int_equal(sync_policy_status(script->policy).round, 2);
-    script_close(script);
-}
-
 /* Steps of 16 ms and 48 ms with a batch of 16: 1000 and 333 samples a second. */
 TEST(batchtune_shares_the_batch_by_speed)
 {
@@ -117,7 +100,6 @@ int main(void)
         cmocka_unit_test(diloco_folds_by_nesterov),
         cmocka_unit_test(backup_ends_a_round_with_the_first_k_and_drops_the_rest),
         cmocka_unit_test(a_tenth_of_the_members_are_backups_and_somebody_always_counts),
-        cmocka_unit_test(hsp_meets_at_the_end_of_an_epoch),
         cmocka_unit_test(batchtune_shares_the_batch_by_speed),
         cmocka_unit_test(batches_keep_their_sum_and_are_never_empty),
     };

@@ -103,6 +103,7 @@ static int lease_check(struct work *work, struct error *error)
     work->sync.local_steps = (uint32_t)sync->local_steps;
     work->sync.slack = (uint32_t)sync->slack;
     work->sync.backups = (uint32_t)sync->backups;
+    work->sync.staleness = (uint32_t)sync->staleness;
     work->sync.epoch_steps = sync->epoch_steps;
     work->sync.batch = (uint32_t)train->batch;
     struct optimizer_options optimizer;
