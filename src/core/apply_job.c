@@ -24,6 +24,7 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
         memcpy(spec, request->spec.data, request->spec.size);
     job->request.spec.data = spec;
     job->quote_micro = event->job_submitted.quote_micro;
+    job->workers_wanted = request->workers_first;
     job->submitted_ms = event->time_ms;
     job->start_ms = event->job_submitted.start_ms;
     if (request->start == JOB_START_CHEAPEST) {
@@ -123,6 +124,7 @@ static void wait_again(struct job *job)
     job->lease_count = job->worker_count = 0;
     memset(job->servers, 0, sizeof(job->servers));
     job->matched_ms = job->started_ms = 0;
+    job->workers_wanted = job->request.workers_first;
 }
 
 static bool is_within_limits(const struct job *job)
@@ -169,6 +171,20 @@ int apply_job_state_changed(struct core *core, const struct event *event, struct
         core_count_ended(core, job);
     }
     core_index_job(core, job);
+    return 0;
+}
+
+int apply_job_resized(struct core *core, const struct event *event, struct error *error)
+{
+    const int64_t workers = event->job_resized.workers;
+    struct job *job = map_get(&core->jobs, event->job_resized.job);
+    if (!job || (job->state != JOB_STATE_STARTING && job->state != JOB_STATE_RUNNING) ||
+        job->workers_wanted == 0 || workers == job->workers_wanted)
+        return apply_misfit(event, "no such job runs by a schedule, or it was known", error);
+    if (workers < job->request.num_nodes || workers > job_request_nodes_max(&job->request))
+        return apply_misfit(event, "these are not as many workers as the job may have", error);
+    job->workers_wanted = workers;
+    core_index_workers(core, job);
     return 0;
 }
 

@@ -14,15 +14,15 @@ static bool is_more(const struct job *job, enum lease_role role, uint64_t rank)
         return false;
     if (role != LEASE_ROLE_WORKER)
         return rank < job_request_server_ranks(&job->request) && job_lost_server(job, rank) == rank;
-    return rank == job->worker_count ? job_can_grow(job)
-                                     : rank < job->worker_count && job_lost_rank(job, rank) == rank;
+    return (job_can_grow(job) && rank == job_growth_rank(job)) ||
+           (rank < job->worker_count && job_lost_rank(job, rank) == rank);
 }
 
 static bool is_expected_part(const struct job *job, enum lease_role role, uint64_t rank)
 {
     const size_t servers = job_request_servers(&job->request);
     const bool is_server = job->lease_count < servers;
-    const size_t most = (size_t)job_request_nodes_max(&job->request) + servers;
+    const size_t most = (size_t)job_request_nodes_first(&job->request) + servers;
     return job->lease_count < most && role == (is_server ? LEASE_ROLE_SERVER : LEASE_ROLE_WORKER) &&
            rank == job->lease_count - (is_server ? 0 : servers);
 }
@@ -254,8 +254,12 @@ int apply_lease_stop_wanted(struct core *core, const struct event *event, struct
         return -1;
     if (lease->stop_wanted_ms > 0)
         return apply_misfit(event, "it was asked to stop before", error);
+    if (wanted->is_surplus && (wanted->is_reclaim || lease->role != LEASE_ROLE_WORKER ||
+                               lease->rank < job_workers_wanted(map_get(&core->jobs, lease->job))))
+        return apply_misfit(event, "its job wants it still", error);
     lease->stop_wanted_ms = event->time_ms;
     lease->is_reclaimed = wanted->is_reclaim;
+    lease->is_surplus = wanted->is_surplus;
     core_wake_lease(core, lease);
     core_index_workers(core, map_get(&core->jobs, lease->job));
     return 0;
@@ -297,6 +301,20 @@ static void plan_refund(struct core *core, const struct job *job, const struct l
     ledger_plan_refund(core->ledger, &refund, &core->due);
 }
 
+/* What one that was let go may not cost any more is its borrower's at once: unlike that of one that
+ * was lost, it is not kept for a successor. */
+static int plan_give_back(struct core *core, const struct event *event, struct job *job,
+                          const struct lease *lease, struct error *error)
+{
+    const int64_t amount_micro = lease->quote_micro - lease->posted_micro;
+    if (amount_micro == 0)
+        return 0;
+    if (ledger_plan_void(core->ledger, job->id, amount_micro, &core->due, error) < 0)
+        return apply_unfit(event, error);
+    job->quote_micro -= amount_micro;
+    return 0;
+}
+
 int apply_lease_ended(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->lease_ended) *ended = &event->lease_ended;
@@ -307,6 +325,9 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     if (ended->outcome == LEASE_OUTCOME_NONE || !job_state_has_leases(job->state) ||
         (ended->outcome == LEASE_OUTCOME_PREEMPTED && !lease->is_spare))
         return apply_misfit(event, "it has no outcome, or its job none of its leases", error);
+    if (lease->is_surplus && ended->outcome != LEASE_OUTCOME_FAULTY &&
+        plan_give_back(core, event, job, lease, error) < 0)
+        return -1;
     core_count_lease_end(core, lease, ended->outcome, event->time_ms);
     struct machine *machine = map_get(&core->machines, lease->machine);
     lease->outcome = ended->outcome;

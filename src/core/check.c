@@ -129,6 +129,22 @@ static bool is_state_sound(const struct core *core, const struct job *job)
            id_list_contains(&core->active, job->id) == job_state_has_leases(job->state);
 }
 
+/* Who is not wanted for the next epoch has been asked to stop. */
+static bool is_schedule_kept(const struct job *job)
+{
+    const struct job_request *request = &job->request;
+    if (request->workers_first == 0)
+        return job->workers_wanted == 0;
+    if (job->workers_wanted < request->num_nodes ||
+        job->workers_wanted > job_request_nodes_max(request))
+        return false;
+    for (size_t i = (size_t)job->workers_wanted; i < job->worker_count; i++)
+        if (lease_is_open(job->workers[i]) && job->workers[i]->stop_wanted_ms == 0 &&
+            job->state != JOB_STATE_STOPPING)
+            return false;
+    return true;
+}
+
 /* The newest lease of each rank is where it belongs, and all before it have ended. */
 static bool are_workers_sound(const struct job *job)
 {
@@ -181,6 +197,8 @@ static int check_job(const struct core *core, const struct job *job, struct erro
         posted = price_add_micro(posted, lease->posted_micro);
         fees = price_add_micro(fees, lease->fee_micro);
     }
+    if (!is_schedule_kept(job))
+        return broken(error, "job", job->id, "it has workers that it does not want");
     if (!are_workers_sound(job))
         return broken(error, "job", job->id, "its ranks do not fit its leases");
     if (!is_replica_sound(job))

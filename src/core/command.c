@@ -36,6 +36,7 @@ static const char *const kind_names[COMMAND_KIND_COUNT] = {
     [COMMAND_CANCEL_JOB] = "cancel_job",
     [COMMAND_EXTEND_JOB] = "extend_job",
     [COMMAND_RELEASE_LEASE] = "release_lease",
+    [COMMAND_RESIZE_JOB] = "resize_job",
     [COMMAND_RECLAIM_LEASES] = "reclaim_leases",
     [COMMAND_TRANSFER] = "transfer",
     [COMMAND_BILL_COST] = "bill_cost",

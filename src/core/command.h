@@ -69,6 +69,7 @@ enum command_kind {
     COMMAND_CANCEL_JOB,
     COMMAND_EXTEND_JOB,
     COMMAND_RELEASE_LEASE,  /* the borrower needs a worker no more */
+    COMMAND_RESIZE_JOB,     /* its lead wants another number of workers */
     COMMAND_RECLAIM_LEASES, /* the owner takes the machine back */
     COMMAND_TRANSFER,
     COMMAND_BILL_COST,   /* what an account pays outside, for a machine that it lends */
@@ -228,6 +229,11 @@ struct command {
             uint64_t account;
             uint64_t lease; /* of a worker, not the job's last */
         } release_lease;
+        struct {
+            uint64_t lease; /* of the lead of a job that goes by a schedule */
+            uint64_t fence;
+            int64_t workers;
+        } resize_job; /* subject: the job */
         struct {
             uint64_t account;
             uint64_t lease; /* one of these three */

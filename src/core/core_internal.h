@@ -220,8 +220,8 @@ event_apply apply_settings_changed, apply_account_opened, apply_token_added, app
     apply_offer_withdrawn, apply_job_submitted, apply_job_due, apply_job_waits, apply_job_noted,
     apply_job_state_changed, apply_lease_offered, apply_lease_started, apply_lease_ticked,
     apply_lease_stop_wanted, apply_lease_extended, apply_lease_renewed, apply_job_extended,
-    apply_lease_ended, apply_lease_promoted, apply_booking_forfeited, apply_entry_posted,
-    apply_slot_closed;
+    apply_job_resized, apply_lease_ended, apply_lease_promoted, apply_booking_forfeited,
+    apply_entry_posted, apply_slot_closed;
 
 /* What was withheld of the payment that is due. */
 int64_t core_due_withheld_micro(const struct core *core);
@@ -378,6 +378,8 @@ decide_command decide_lease_running, decide_tick_lease, decide_end_lease, decide
     decide_reclaim_leases;
 void decision_end_lease(struct decision *decision, const struct lease *lease,
                         enum lease_outcome outcome, const char *reason);
+/* The same of a worker that its job does not want for its next epoch. */
+void decision_let_go(struct decision *decision, const struct lease *lease, const char *reason);
 /* Asks an open lease to stop, once. A machine that cannot be asked is not waited for. */
 void decision_want_stop(struct decision *decision, const struct lease *lease, const char *reason);
 void decision_want_all_stopped(struct decision *decision, const struct job *job,
@@ -385,6 +387,9 @@ void decision_want_all_stopped(struct decision *decision, const struct job *job,
 void decide_end_leases(struct decision *decision, struct machine *machine,
                        enum lease_outcome outcome, const char *reason);
 void decide_late_leases(struct decision *decision, const struct job *job);
+
+/* decide_resize.c */
+decide_command decide_resize_job;
 
 /* decide_start.c */
 /* When a job for the cheapest slot that is submitted now starts, and what it costs there at most.
@@ -483,6 +488,8 @@ bool core_tries_are_open(const struct core *core);
 void decision_offer_lease(struct decision *decision, const struct job *job,
                           const struct match_part *part, const struct match_wish *wish);
 void decide_match(struct decision *decision);
+/* Those of its jobs that were too dear: it has more now. */
+void decide_try_short_of(struct core *core, uint64_t account);
 /* Those whom machines could serve that were touched. */
 void decide_touched(struct decision *decision);
 /* decide_spare.c */

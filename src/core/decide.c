@@ -120,6 +120,8 @@ static int decide_kind(struct decision *decision, const struct command *command,
         return decide_extend_job(decision, command, error);
     case COMMAND_RELEASE_LEASE:
         return decide_release_lease(decision, command, error);
+    case COMMAND_RESIZE_JOB:
+        return decide_resize_job(decision, command, error);
     case COMMAND_RECLAIM_LEASES:
         return decide_reclaim_leases(decision, command, error);
     case COMMAND_TRANSFER:

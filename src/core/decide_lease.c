@@ -5,6 +5,17 @@
 
 #include <inttypes.h>
 
+/* What was held for one that was let go, unless nothing is left of it. */
+static void give_back(struct decision *decision, const struct lease *lease)
+{
+    char memo[LEDGER_MEMO_SIZE];
+    if (decision->core->due.entry_count == 0)
+        return;
+    snprintf(memo, sizeof(memo), "lease %" PRIu64 " was let go", lease->id);
+    decision_emit_due(decision, memo);
+    decide_try_short_of(decision->core, core_job(decision->core, lease->job)->request.account);
+}
+
 static void end_with(struct decision *decision, const struct lease *lease,
                      enum lease_outcome outcome, int64_t exit_code, const char *reason)
 {
@@ -17,10 +28,12 @@ static void end_with(struct decision *decision, const struct lease *lease,
                                           .exit_code = exit_code}};
     snprintf(event.lease_ended.reason, LEASE_REASON_SIZE, "%s", reason);
     decision_emit(decision, &event);
-    if (outcome == LEASE_OUTCOME_FAULTY)
+    if (outcome == LEASE_OUTCOME_FAULTY) {
         decide_pay_back(decision, lease);
-    else
+    } else {
+        give_back(decision, lease);
         decide_release_grant(decision, lease);
+    }
     decision->should_match = true;
 }
 
@@ -42,11 +55,14 @@ static bool may_still_deliver(const struct decision *decision, const struct leas
            core_lease_is_unreachable(decision->core, lease);
 }
 
+enum stop_kind { STOP_WANTED, STOP_RECLAIMED, STOP_SURPLUS };
+
 /* A machine that cannot be asked is not waited for. That a worker was let go is said all the same:
  * nobody follows it. */
-static void want_stop(struct decision *decision, const struct lease *lease, bool is_reclaim,
+static void want_stop(struct decision *decision, const struct lease *lease, enum stop_kind kind,
                       const char *reason)
 {
+    const bool is_reclaim = kind == STOP_RECLAIMED;
     if (!lease_is_open(lease) || lease->stop_wanted_ms > 0 ||
         (!is_reclaim && may_still_deliver(decision, lease)))
         return;
@@ -61,7 +77,8 @@ static void want_stop(struct decision *decision, const struct lease *lease, bool
                                                     .machine = lease->machine,
                                                     .fence = lease->fence,
                                                     .grace_ms = decision->core->settings.grace_ms,
-                                                    .is_reclaim = is_reclaim}};
+                                                    .is_reclaim = is_reclaim,
+                                                    .is_surplus = kind == STOP_SURPLUS}};
         decision_copy_reason(text_of(reason), event.lease_stop_wanted.reason);
         decision_emit(decision, &event);
     }
@@ -74,7 +91,12 @@ static void want_stop(struct decision *decision, const struct lease *lease, bool
 /* Asks an open lease to stop, once. A machine that cannot be asked is not waited for. */
 void decision_want_stop(struct decision *decision, const struct lease *lease, const char *reason)
 {
-    want_stop(decision, lease, /* is_reclaim= */ false, reason);
+    want_stop(decision, lease, STOP_WANTED, reason);
+}
+
+void decision_let_go(struct decision *decision, const struct lease *lease, const char *reason)
+{
+    want_stop(decision, lease, STOP_SURPLUS, reason);
 }
 
 void decision_want_all_stopped(struct decision *decision, const struct job *job, const char *reason)
@@ -172,6 +194,10 @@ static enum lease_outcome outcome_in(const struct job *job, const struct lease *
         return outcome; /* however it was to end */
     if (lease->is_reclaimed && job->state != JOB_STATE_STOPPING)
         return LEASE_OUTCOME_RECLAIMED;
+    /* One that was let go has done what its job wanted of it. */
+    if (lease->is_surplus &&
+        (outcome == LEASE_OUTCOME_STOPPED || outcome == LEASE_OUTCOME_SUCCEEDED))
+        return lease->started_ms > 0 ? LEASE_OUTCOME_SUCCEEDED : LEASE_OUTCOME_STOPPED;
     const bool is_given_up = job->state == JOB_STATE_STOPPING
                                  ? job->outcome != JOB_STATE_SUCCEEDED
                                  : lease->stop_wanted_ms > 0; /* let go */
@@ -266,7 +292,7 @@ int decide_release_lease(struct decision *decision, const struct command *comman
         return error_set(error, ERROR_CONFLICT,
                          "job %" PRIu64 " cannot go on without it: cancel the job", job->id);
     decision->subject = lease->id;
-    want_stop(decision, lease, /* is_reclaim= */ false, "its borrower needs it no more");
+    want_stop(decision, lease, STOP_WANTED, "its borrower needs it no more");
     decision_settle_job(decision, job);
     return 0;
 }
@@ -324,7 +350,7 @@ int decide_reclaim_leases(struct decision *decision, const struct command *comma
         const struct lease *lease = core_lease(decision->core, leases[i]);
         if (!is_reclaimed_by(reclaim, lease))
             continue;
-        want_stop(decision, lease, /* is_reclaim= */ true, "the owner took the machine back");
+        want_stop(decision, lease, STOP_RECLAIMED, "the owner took the machine back");
         decision_settle_job(decision, core_job(decision->core, lease->job));
     }
     return 0;

@@ -171,8 +171,7 @@ static int compare_tries(const void *left, const void *right)
 
 /* ---- Placing --------------------------------------------------------------------------------- */
 
-/* Those were tried before it had this much. */
-static void try_short_of(struct core *core, uint64_t account)
+void decide_try_short_of(struct core *core, uint64_t account)
 {
     size_t left = core_account(core, account)->short_count;
     for (size_t i = 0; left > 0 && i < core->short_of_money.count; i++) {
@@ -197,7 +196,7 @@ static void adjust_hold(struct decision *decision, const struct job *job, int64_
     ASSERT(ledger_plan_void(decision->core->ledger, job->id, held_micro - quote_micro, &plan,
                             &error) == 0);
     decision_emit_plan(decision, &plan, "matched for less");
-    try_short_of(decision->core, job->request.account);
+    decide_try_short_of(decision->core, job->request.account);
 }
 
 void decision_offer_lease(struct decision *decision, const struct job *job,

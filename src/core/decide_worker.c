@@ -61,7 +61,7 @@ static const char *ask_for_one(const struct decision *decision, const struct add
     struct job_request request = job->request;
     const bool is_worker = addition->role == LEASE_ROLE_WORKER;
     request.num_nodes = is_worker;
-    request.num_nodes_max = 0;
+    request.num_nodes_max = request.workers_first = 0;
     request.server_count = 0;
     request.has_replica = false;
     if (is_worker)
@@ -260,7 +260,7 @@ void decision_replace_lost(struct decision *decision, const struct job *job)
 
 void decision_grow(struct decision *decision, const struct job *job)
 {
-    while (job_can_grow(job) && !add_lease(decision, job, LEASE_ROLE_WORKER, job->worker_count))
+    while (job_can_grow(job) && !add_lease(decision, job, LEASE_ROLE_WORKER, job_growth_rank(job)))
         continue;
 }
 

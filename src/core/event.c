@@ -54,6 +54,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_LEASE_ENDED] = "lease_ended",
     [EVENT_LEASE_PROMOTED] = "lease_promoted",
     [EVENT_JOB_EXTENDED] = "job_extended",
+    [EVENT_JOB_RESIZED] = "job_resized",
     [EVENT_LEASE_EXTENDED] = "lease_extended",
     [EVENT_LEASE_RENEWED] = "lease_renewed",
     [EVENT_BOOKING_FORFEITED] = "booking_forfeited",
@@ -330,6 +331,7 @@ static const struct json_field lease_stop_wanted_fields[] = {
     TIME("grace_ms", lease_stop_wanted.grace_ms),
     BOOL("is_reclaim", lease_stop_wanted.is_reclaim),
     CHARS("reason", lease_stop_wanted.reason),
+    SCHEMA_FLAG("is_surplus", struct event, lease_stop_wanted.is_surplus),
 };
 static const struct json_field lease_promoted_fields[] = {
     HEADER,
@@ -341,6 +343,11 @@ static const struct json_field job_extended_fields[] = {
     HEADER,
     ID("job", job_extended.job),
     SCHEMA_RANGE("max_run_ms", struct event, job_extended.max_run_ms, 1, PRICE_RUN_MS_MAX),
+};
+static const struct json_field job_resized_fields[] = {
+    HEADER,
+    ID("job", job_resized.job),
+    SCHEMA_RANGE("workers", struct event, job_resized.workers, 1, JOB_NODES_MAX),
 };
 static const struct json_field lease_extended_fields[] = {
     HEADER,
@@ -462,6 +469,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_LEASE_ENDED] = ROW(lease_ended),
     [EVENT_LEASE_PROMOTED] = ROW(lease_promoted),
     [EVENT_JOB_EXTENDED] = ROW(job_extended),
+    [EVENT_JOB_RESIZED] = ROW(job_resized),
     [EVENT_LEASE_EXTENDED] = ROW(lease_extended),
     [EVENT_LEASE_RENEWED] = ROW(lease_renewed),
     [EVENT_BOOKING_FORFEITED] = ROW(booking_forfeited),

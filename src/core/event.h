@@ -8,6 +8,7 @@
  * What each kind asks of the server:
  *
  *     lease_offered      send the machine the signed lease (now, or when its link is up again)
+ *     job_resized        nothing; leases that are offered or to stop follow
  *     lease_stop_wanted  send LEASE_STOP with its fence, grace and reason
  *     lease_ended        forget its tickets and streams; if the machine still reports that fence
  *                        as running, send LEASE_STOP again
@@ -91,6 +92,7 @@ enum event_kind {
     EVENT_LEASE_ENDED,
     EVENT_LEASE_PROMOTED, /* a replica took the place of a lead that is gone */
     EVENT_JOB_EXTENDED,
+    EVENT_JOB_RESIZED,       /* its lead wants another number of workers for the next epoch */
     EVENT_LEASE_EXTENDED,    /* one for each that is open */
     EVENT_LEASE_RENEWED,     /* its price lock ran out: at the next slots' prices it goes on */
     EVENT_BOOKING_FORFEITED, /* a part of what cancelling it late costs */
@@ -310,6 +312,7 @@ struct event {
             int64_t grace_ms;
             bool is_reclaim; /* by the machine's owner */
             char reason[LEASE_REASON_SIZE];
+            bool is_surplus; /* its job wants fewer workers */
         } lease_stop_wanted;
         struct {
             uint64_t lease;
@@ -329,6 +332,10 @@ struct event {
             uint64_t job;
             int64_t max_run_ms;
         } job_extended;
+        struct {
+            uint64_t job;
+            int64_t workers; /* that it wants from now on */
+        } job_resized;
         struct {
             uint64_t lease;
             uint64_t job;

@@ -56,7 +56,7 @@ static bool has_replica_room(const struct core *core, const struct match_wish *w
     struct job_request alone = *wish->request;
     struct match_wish apart = *wish;
     struct match_placement ignored = {0};
-    alone.num_nodes = alone.num_nodes_max = alone.server_count = 0;
+    alone.num_nodes = alone.num_nodes_max = alone.workers_first = alone.server_count = 0;
     alone.has_replica = false;
     apart.request = &alone;
     apart.apart_from = lead_machine;
@@ -268,6 +268,21 @@ static void explain_leases(const struct core *core, const struct job *job, enum 
         buffer_append_string(out, "no machine");
 }
 
+/* How many workers its schedule wants for this epoch. */
+static void explain_schedule(const struct job *job, struct buffer *out)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < job->worker_count; i++)
+        count += lease_is_open(job->workers[i]) && job->workers[i]->stop_wanted_ms == 0;
+    if (job->workers_wanted > 0)
+        buffer_append_format(
+            out, "; %" PRId64 " of %" PRId64 " workers wanted now (%" PRId64 " to %" PRId64 ")",
+            count, job->workers_wanted, job->request.num_nodes,
+            job_request_nodes_max(&job->request));
+    if (job->workers_wanted > count)
+        buffer_append_string(out, ", the others as soon as there is room for them");
+}
+
 void core_explain(const struct core *core, const struct job *job, struct buffer *out)
 {
     switch (job->state) {
@@ -281,6 +296,7 @@ void core_explain(const struct core *core, const struct job *job, struct buffer 
     case JOB_STATE_RUNNING:
         buffer_append_string(out, "running at ");
         explain_leases(core, job, LEASE_STATE_RUNNING, out);
+        explain_schedule(job, out);
         if (job->reason[0])
             buffer_append_format(out, "; %s", job->reason);
         return;

@@ -68,6 +68,8 @@ static void submit_job(struct property_world *world, struct command *command)
         if (below(world, 2) == 0)
             request->server_count = (int64_t)below(world, 5);
         request->has_replica = below(world, 3) > 0;
+        if (request->num_nodes_max > 0 && below(world, 3))
+            request->workers_first = 1 + (int64_t)below(world, 4);
     } else {
         request->is_gathered = below(world, 2) > 0;
     }
@@ -378,6 +380,17 @@ static void extend_job(struct property_world *world, struct command *command)
         (job ? job->request.max_run_ms : 0) + (int64_t)below(world, 600000);
 }
 
+static void resize_job(struct property_world *world, struct command *command)
+{
+    const struct lease *lease = property_lease(world);
+    const struct job *job = lease ? core_job(world->core, lease->job) : NULL;
+    if (job && job_has_server(job) && job->lease_count > 0 && below(world, 10))
+        lease = job_lead(job);
+    command->resize_job.lease = lease ? lease->id : property_id(world);
+    command->resize_job.fence = property_fence(world, lease);
+    command->resize_job.workers = (int64_t)below(world, 7);
+}
+
 static void release_lease(struct property_world *world, struct command *command)
 {
     const struct lease *lease = property_lease(world);
@@ -467,6 +480,7 @@ static const struct generator {
     [COMMAND_CANCEL_JOB] = {20, cancel_job},
     [COMMAND_EXTEND_JOB] = {12, extend_job},
     [COMMAND_RELEASE_LEASE] = {6, release_lease},
+    [COMMAND_RESIZE_JOB] = {30, resize_job},
     [COMMAND_RECLAIM_LEASES] = {6, reclaim_leases},
     [COMMAND_TRANSFER] = {40, transfer},
     [COMMAND_BILL_COST] = {12, bill_cost},

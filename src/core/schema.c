@@ -215,6 +215,7 @@ static const struct json_field job_request_fields[] = {
     SCHEMA_OR_NONE("server_count", struct job_request, server_count, JOB_SERVERS_MAX),
     SCHEMA_FLAG("has_replica", struct job_request, has_replica),
     SCHEMA_FLAG("is_gathered", struct job_request, is_gathered),
+    SCHEMA_OR_NONE("workers_first", struct job_request, workers_first, JOB_NODES_MAX),
 };
 const struct json_schema schema_job_request =
     JSON_SCHEMA("request", job_request_fields, struct job_request);

@@ -32,6 +32,7 @@ static const struct json_field job_fields[] = {
     SCHEMA_MICRO("sum_posted_micro", struct job_record, job.sums.posted_micro),
     SCHEMA_MICRO("sum_fee_micro", struct job_record, job.sums.fee_micro),
     SCHEMA_MICRO("sum_voided_micro", struct job_record, job.sums.voided_micro),
+    SCHEMA_OR_NONE("workers_wanted", struct job_record, job.workers_wanted, JOB_NODES_MAX),
 };
 const struct json_schema snapshot_job_schema = JSON_SCHEMA("job", job_fields, struct job_record);
 
@@ -75,6 +76,7 @@ static const struct json_field lease_fields[] = {
     SCHEMA_BOOL("is_reclaimed", struct lease_record, lease.is_reclaimed),
     SCHEMA_BOOL("is_self_trade", struct lease_record, lease.is_self_trade),
     SCHEMA_FLAG("is_former", struct lease_record, lease.is_former),
+    SCHEMA_FLAG("is_surplus", struct lease_record, lease.is_surplus),
     SCHEMA_RANGE("max_run_ms", struct lease_record, lease.max_run_ms, 1, PRICE_RUN_MS_MAX),
     SCHEMA_OBJECT("resources", struct lease_record, lease.resources, schema_resources),
     SCHEMA_OBJECT("units", struct lease_record, lease.units, schema_units),
@@ -112,6 +114,7 @@ int snapshot_restore_job(struct core *core, const void *record, struct error *er
     if (!snapshot_follows(core, &core->jobs, stored->id) ||
         !core_account(core, stored->request.account) ||
         job_request_check(&stored->request, error) < 0 ||
+        (stored->workers_wanted > 0) != (stored->request.workers_first > 0) ||
         (has_key && map_get_text(&core->jobs_by_key, core_bytes(key, sizeof(key)))))
         return snapshot_misfit(error, "job", stored->id);
     struct job *job = slab_take(&core->job_slab);

@@ -95,6 +95,17 @@ int64_t job_request_nodes_max(const struct job_request *request)
     return request->num_nodes_max ? request->num_nodes_max : request->num_nodes;
 }
 
+int64_t job_request_nodes_first(const struct job_request *request)
+{
+    return request->workers_first ? request->workers_first : job_request_nodes_max(request);
+}
+
+size_t job_workers_wanted(const struct job *job)
+{
+    return (size_t)(job->workers_wanted ? job->workers_wanted
+                                        : job_request_nodes_max(&job->request));
+}
+
 int job_request_check(const struct job_request *request, struct error *error)
 {
     if (strnlen(request->name, JOB_NAME_SIZE) == JOB_NAME_SIZE || !request->name[0])
@@ -104,6 +115,9 @@ int job_request_check(const struct job_request *request, struct error *error)
         check_range("num_nodes", request->num_nodes, 1, JOB_NODES_MAX, error) < 0 ||
         check_range("num_nodes_max", job_request_nodes_max(request), request->num_nodes,
                     JOB_NODES_MAX, error) < 0 ||
+        (request->workers_first != 0 &&
+         check_range("workers_first", request->workers_first, request->num_nodes,
+                     job_request_nodes_max(request), error) < 0) ||
         check_wishes(&request->wishes, error) < 0 || check_start(request, error) < 0)
         return -1;
     if (!resources_are_valid(request->worker) || request->worker.cores_milli == 0)
@@ -116,6 +130,8 @@ int job_request_check(const struct job_request *request, struct error *error)
         return -1;
     if (request->server.cores_milli == 0 && (request->server_count > 0 || request->has_replica))
         return error_set(error, ERROR_INVALID, "servers and a replica need resources");
+    if (request->server.cores_milli == 0 && request->workers_first > 0)
+        return error_set(error, ERROR_INVALID, "a schedule of workers needs a parameter server");
     if (check_range("max_total_micro", request->max_total_micro, 0, PRICE_MICRO_MAX, error) < 0 ||
         check_range("max_hourly_micro", request->max_hourly_micro, 0, PRICE_MICRO_MAX, error) < 0 ||
         check_range("max_run_ms", request->max_run_ms, 1000, PRICE_RUN_MS_MAX, error) < 0 ||
@@ -273,6 +289,8 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
     const struct lease *last_bad = NULL, *failed = NULL, *preempted = NULL;
     for (size_t i = 0; i < job->worker_count; i++) {
         const struct lease *lease = job->workers[i];
+        if (lease->is_surplus && !lease_is_open(lease))
+            continue; /* let go: it says nothing of how the others fare */
         open += lease_is_open(lease);
         succeeded += lease->outcome == LEASE_OUTCOME_SUCCEEDED;
         const bool is_bad = !lease_is_open(lease) && lease->outcome != LEASE_OUTCOME_SUCCEEDED;
@@ -433,7 +451,7 @@ size_t job_lost_rank(const struct job *job, size_t from)
 {
     if (!job->request.replaces_lost || !may_get_workers(job))
         return job->worker_count;
-    for (size_t rank = from; rank < job->worker_count; rank++)
+    for (size_t rank = from; rank < job->worker_count && rank < job_workers_wanted(job); rank++)
         if (lease_wants_successor(job->workers[rank]) &&
             count_failures(job, LEASE_ROLE_WORKER, rank) <
                 (job_has_server(job) ? JOB_FAILURES_MAX : 1))
@@ -441,12 +459,22 @@ size_t job_lost_rank(const struct job *job, size_t from)
     return job->worker_count;
 }
 
+size_t job_growth_rank(const struct job *job)
+{
+    for (size_t i = 0; i < job->worker_count && i < job_workers_wanted(job); i++)
+        if (job->workers[i]->is_surplus && !lease_is_open(job->workers[i]))
+            return i;
+    return job->worker_count;
+}
+
 bool job_can_grow(const struct job *job)
 {
-    if (!may_get_workers(job) || job->worker_count >= (size_t)job_request_nodes_max(&job->request))
+    if (!may_get_workers(job) || job_growth_rank(job) >= job_workers_wanted(job))
         return false;
     for (size_t i = 0; i < job->worker_count; i++) {
         const struct lease *lease = job->workers[i];
+        if (lease->is_surplus)
+            continue;
         const bool is_let_go = lease->outcome == LEASE_OUTCOME_STOPPED ||
                                (lease->stop_wanted_ms > 0 && !lease->is_reclaimed);
         if (is_let_go || lease->outcome == LEASE_OUTCOME_SUCCEEDED)

@@ -17,6 +17,10 @@
  * num_nodes_max. Its servers get successors likewise, unless one failed with an exit status of its
  * own: then it has said what is wrong with the job.
  *
+ * A job may go by a schedule: then its lead says between two epochs how many workers it wants,
+ * within num_nodes and num_nodes_max, and until it has said so it wants workers_first. The highest
+ * ranks beyond that are let go, and end well; when more are wanted again they get new leases.
+ *
  * A job may have several servers, each of a range of its model. The one of rank 0 is the lead: it
  * alone speaks for the job. A replica follows the lead on another machine, under the rank behind
  * the last server's. When the lead is lost the replica takes its rank, and another is looked for;
@@ -82,6 +86,7 @@ struct job_request {
     struct text spec;      /* JSON, opaque here; at most JOB_SPEC_MAX bytes of UTF-8 */
     int64_t num_nodes;     /* workers, each on a machine of its own: the least it starts with */
     int64_t num_nodes_max; /* the most it takes when there is room; 0: num_nodes */
+    int64_t workers_first; /* it goes by a schedule, and wants so many at first; 0: it does not */
     struct resources worker;
     bool takes_more_cores;   /* "0.25+": as many cores as the machine has free, within the budget */
     struct resources server; /* of each; no cores: the job has no server lease */
@@ -135,6 +140,7 @@ struct job {
     size_t former_count;      /* leases of starts before it waited again, which are not listed */
     struct lease **workers;   /* by rank: the newest of each */
     size_t worker_count;      /* ranks */
+    int64_t workers_wanted;   /* now, of one that goes by a schedule; 0: it does not */
     int64_t posted_micro;     /* spent so far, fees included */
     int64_t cancel_fee_micro; /* of it, because a booking was cancelled late */
     int64_t fee_micro;
@@ -158,6 +164,10 @@ static inline bool job_rushes(const struct job *job)
 
 /* num_nodes_max, or num_nodes where it is not given. */
 int64_t job_request_nodes_max(const struct job_request *request);
+/* The most workers it starts with: workers_first, or else num_nodes_max. */
+int64_t job_request_nodes_first(const struct job_request *request);
+/* How many workers it takes now, when there is room. */
+size_t job_workers_wanted(const struct job *job);
 
 /* INVALID with the first thing wrong: names, sizes, limits, times. Not the account. */
 MUST_CHECK int job_request_check(const struct job_request *request, struct error *error);
@@ -207,8 +217,10 @@ bool job_can_promote(const struct job *job);
 size_t job_lost_rank(const struct job *job, size_t from);
 /* An own program starts anew on whatever machine comes, also when all of its ranks are gone. */
 bool job_waits_for_machine(const struct job *job);
-/* Whether it takes one more rank. A borrower who let a worker go wants no more of them. */
+/* Whether it takes one more worker. A borrower who let one go wants no more of them. */
 bool job_can_grow(const struct job *job);
+/* Of one that can grow: whose rank the next worker has, a new one or one that was let go. */
+size_t job_growth_rank(const struct job *job);
 /* Whether a machine is out of the question for one more worker: it has one, or had one that failed,
  * or that its owner took back and the machine has not come back since. For a server: one that did
  * not start there, or that was taken back likewise. */

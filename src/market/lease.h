@@ -50,6 +50,7 @@ struct lease {
     char *reason;           /* why it ended, less than LEASE_REASON_SIZE; NULL: nothing is said */
     int64_t stop_wanted_ms; /* when it was asked to stop; 0: it was not */
     bool is_reclaimed;      /* by the machine's owner */
+    bool is_surplus;        /* its job wants fewer workers: its rank may be wanted again */
     bool is_self_trade;     /* payer and payee counted as one when it was made */
     bool is_spare;          /* free, and over as soon as one who pays needs the room */
     bool is_former;         /* its job has waited again since */

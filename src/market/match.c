@@ -62,7 +62,7 @@ void match_leave_machine(struct attempt *attempt, const struct machine *machine)
 void match_start_attempt(struct attempt *attempt)
 {
     struct arena *arena = attempt->matcher->arena;
-    const int64_t most = job_request_nodes_max(attempt->wish->request);
+    const int64_t most = job_request_nodes_first(attempt->wish->request);
     attempt->worker_count = 0;
     attempt->worker_max = (size_t)most + job_request_servers(attempt->wish->request);
     const size_t most_taken =

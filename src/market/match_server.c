@@ -178,7 +178,7 @@ static void leave_room_for_replica(struct attempt *attempt)
 
 bool match_find_servers(struct attempt *attempt)
 {
-    const size_t most = (size_t)job_request_nodes_max(attempt->wish->request);
+    const size_t most = (size_t)job_request_nodes_first(attempt->wish->request);
     while (attempt->server_count < job_request_servers(attempt->wish->request)) {
         struct candidate found;
         if (!find_one(attempt, &found))

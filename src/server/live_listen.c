@@ -384,6 +384,8 @@ static struct message *messages_of(struct live *live, const struct core *core,
         return changed_message(live, core, event->job_noted.job, event);
     case EVENT_JOB_EXTENDED:
         return changed_message(live, core, event->job_extended.job, event);
+    case EVENT_JOB_RESIZED:
+        return changed_message(live, core, event->job_resized.job, event);
     case EVENT_LEASE_EXTENDED:
         return lease_message(live, core, event->lease_extended.lease, event);
     case EVENT_LEASE_RENEWED:

@@ -300,6 +300,7 @@ void projection_event(struct projection *projection, const struct core *core,
         project_tick(projection, core, event);
         return;
     case EVENT_JOB_EXTENDED:
+    case EVENT_JOB_RESIZED:
         mark(&projection->jobs, event->job_extended.job);
         return;
     case EVENT_LEASE_ENDED:
