@@ -201,6 +201,10 @@ const char *job_view_workers(struct arena *arena, const struct api_job *job)
     const bool runs = text_equal(job->state, TEXT("running"));
     if (!runs || job->worker_count == 0 || (!is_elastic && job->worker_count == job->num_nodes))
         return wanted;
+    if (job->workers_wanted > 0)
+        return arena_format(arena, "%" PRIu64 " of %" PRIu64 " wanted (%" PRIu64 " to %" PRIu64 ")",
+                            job->worker_count, job->workers_wanted, job->num_nodes,
+                            job->num_nodes_max);
     return arena_format(arena, "%" PRIu64 " of %s", job->worker_count, wanted);
 }
 

@@ -344,6 +344,7 @@ struct api_job {
     uint64_t num_nodes;
     uint64_t num_nodes_max; /* 0: an older market does not say */
     uint64_t worker_count;
+    uint64_t workers_wanted; /* of one that goes by a schedule; 0: it does not */
     struct text policy;
     struct text model;
     struct text predict; /* of the spec; empty: classes, or an older market does not say */

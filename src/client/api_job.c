@@ -71,6 +71,7 @@ static const struct json_field job_fields[] = {
     FIELD("num_nodes", JSON_U64, api_job, num_nodes),
     FIELD("num_nodes_max", JSON_U64, api_job, num_nodes_max),
     FIELD("worker_count", JSON_U64, api_job, worker_count),
+    FIELD("workers_wanted", JSON_U64, api_job, workers_wanted),
     FIELD("policy", JSON_TEXT, api_job, policy),
     FIELD("model", JSON_TEXT, api_job, model),
     FIELD("predict", JSON_TEXT, api_job, predict),

@@ -75,7 +75,9 @@ struct bench {
     bool is_never_finite;    /* a loss that is measured */
     uint32_t diverges_after; /* so many measurements on all data a loss is not finite; 0: never */
     uint32_t full_count;     /* of those */
-    pthread_mutex_t gate;    /* locked: measuring stands still */
+    uint32_t epoch_count;    /* that were told, by as many workers each: */
+    uint32_t epoch_workers[16];
+    pthread_mutex_t gate; /* locked: measuring stands still */
 };
 
 static inline void data_make(struct data *data, uint64_t seed)

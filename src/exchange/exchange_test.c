@@ -2,7 +2,8 @@
  * A parameter server and workers of unequal speed, each with its own threads and loop, train a
  * seeded logistic regression over encrypted socket pairs.
  *
- * covers client.c, client_link.c, server.c, server_diverge.c, server_link.c, server_member.c
+ * covers client.c, client_link.c, server.c, server_diverge.c, server_epoch.c, server_link.c,
+ *        server_member.c
  */
 #include "exchange/exchange_trainer_internal.h"
 
@@ -271,6 +272,51 @@ TEST(a_short_training_is_measured_more_than_once)
     assert_int_equal(other->status.accuracy_evaluations, 1);
 }
 
+/* Two workers after the first epoch, one after the second, then all again. */
+static uint32_t shrink_and_grow(void *context, const struct exchange_epoch *epoch)
+{
+    static const uint32_t wanted[] = {2, 1, WORKERS};
+    struct bench *bench = context;
+    assert_true(epoch->index >= 1 && epoch->passes > 0);
+    const uint32_t told = bench->epoch_count < 15 ? bench->epoch_count++ : 15;
+    bench->epoch_workers[told] = epoch->workers;
+    return told < 3 ? wanted[told] : WORKERS;
+}
+
+static void workers_change_at_the_barrier(uint64_t epoch_steps)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "hsp");
+    pthread_barrier_t start;
+    assert_int_equal(pthread_barrier_init(&start, NULL, WORKERS), 0);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        bench->workers[i].start = &start;
+    options.sync.epoch_steps = epoch_steps;
+    options.epochs = 20;
+    options.on_epoch = shrink_and_grow;
+    bench->target_accuracy = 0;
+    bench_run(bench, &options);
+    pthread_barrier_destroy(&start);
+    assert_int_equal(bench->outcome.end, EXCHANGE_END_EPOCHS);
+    assert_int_equal(bench->drops, 0);
+    assert_int_equal(bench->epoch_workers[0], WORKERS);
+    assert_int_equal(bench->epoch_workers[1], 2);
+    assert_int_equal(bench->epoch_workers[2], 1);
+    assert_int_equal(bench->epoch_workers[15], WORKERS);
+    assert_int_equal(bench->status.workers_wanted, WORKERS);
+    assert_true(bench->status.sync.staleness <= 2 * WORKERS);
+    uint64_t samples = 0;
+    for (uint32_t i = 0; i < WORKERS; i++)
+        samples += status_of(bench, i)->samples;
+    assert_int_equal(bench->status.samples, samples);
+}
+
+TEST(who_is_not_wanted_waits_at_the_barrier_and_comes_back_when_it_is)
+{
+    workers_change_at_the_barrier(0);
+    workers_change_at_the_barrier(60);
+}
+
 TEST(training_ends_when_nobody_is_left)
 {
     AUTO(bench) struct bench *bench = bench_new();
@@ -371,6 +417,7 @@ int main(void)
         cmocka_unit_test(a_worker_whose_update_is_not_finite_leaves_alone),
         cmocka_unit_test(training_ends_after_its_epochs),
         cmocka_unit_test(a_short_training_is_measured_more_than_once),
+        cmocka_unit_test(who_is_not_wanted_waits_at_the_barrier_and_comes_back_when_it_is),
         cmocka_unit_test(training_ends_when_nobody_is_left),
         cmocka_unit_test(a_loss_that_is_not_finite_ends_training_with_the_last_good_model),
         cmocka_unit_test(without_a_good_model_there_is_none),

@@ -230,8 +230,7 @@ void server_act(struct exchange_server *server)
     server->actions.count = 0;
     if (server->is_at_barrier && server->state == SERVER_RUNNING) {
         server->is_at_barrier = false;
-        sync_policy_go_on(server->policy, server_now_ns(server), &server->actions);
-        server_act(server);
+        server_epoch_over(server);
         return;
     }
     policy_timer_start(server);
@@ -584,6 +583,7 @@ const struct exchange_status *exchange_server_status(struct exchange_server *ser
     status->epochs = server_epochs(server);
     status->sync = sync_policy_status(server->policy);
     status->member_count = server->member_count;
+    status->workers_wanted = server->workers_wanted;
     status->workers = server->workers;
     status->worker_count = server->worker_count;
     return status;

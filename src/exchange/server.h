@@ -83,6 +83,16 @@ struct exchange_worker_status {
     uint64_t agreeing[2];    /* the leases that agree on another result */
 };
 
+/* Where training stands at the barrier between two epochs. */
+struct exchange_epoch {
+    uint64_t index; /* epochs that are over, those before this server's included */
+    double passes;  /* over the data so far */
+    bool has_loss;
+    double loss; /* the last one measured */
+    int64_t elapsed_ms;
+    uint32_t workers; /* members that made it to the end of the epoch */
+};
+
 struct exchange_status {
     int64_t elapsed_ms; /* since the first join; 0 before */
     uint64_t version;
@@ -98,6 +108,7 @@ struct exchange_status {
     double test_accuracy, test_loss; /* EVALUATION_FULL */
     struct sync_status sync;
     uint32_t member_count;
+    uint32_t workers_wanted; /* as on_epoch said last; 0: it did not */
     const struct exchange_worker_status *workers;
     uint32_t worker_count;
 };
@@ -160,6 +171,9 @@ struct exchange_server_options {
     void *measure_context;
     /* Somebody joined, left, made one of its first pushes, or a measurement came. */
     void (*on_change)(void *context);
+    /* An epoch is over: how many workers the next wants, those of the lowest ranks; others wait
+     * until they are wanted. May be NULL: any number. Of policies with epochs (hsp). */
+    uint32_t (*on_epoch)(void *context, const struct exchange_epoch *epoch);
     /* A push of this mean loss came and counts; may be NULL. */
     void (*on_push)(void *context, uint32_t rank, double loss);
     /* A worker was dropped for this reason; for the log. */

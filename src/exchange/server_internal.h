@@ -129,7 +129,8 @@ struct exchange_server {
     enum server_state state;
     struct list connections;
     uint32_t member_count;
-    bool is_at_barrier; /* the policy waits to go on */
+    bool is_at_barrier;      /* the policy waits to go on */
+    uint32_t workers_wanted; /* in this epoch; 0: any number */
 
     struct range range; /* the lead's own */
     uint32_t servers;
@@ -259,6 +260,13 @@ void server_cut_lost(struct exchange_server *server);
 /* The replica can take more, or is another one (or none). */
 void server_cut_replica_ready(struct exchange_server *server);
 void server_cut_replica_changed(struct exchange_server *server);
+
+/* --- server_epoch.c --- */
+
+/* The policy is at a barrier: who is not wanted for the next epoch parts, the others go on. */
+void server_epoch_over(struct exchange_server *server);
+/* Whether it may be a member now. */
+bool server_wants(const struct exchange_server *server, const struct connection *connection);
 
 /* --- server_diverge.c --- */
 

@@ -229,7 +229,7 @@ void server_try(struct exchange_server *server, struct connection *connection)
     struct error error;
     double square_sum = 0;
     if ((!connection->is_joining && !connection->is_whole) || connection->must_drop ||
-        (connection->is_joining && !server->has_mustered) ||
+        (connection->is_joining && (!server->has_mustered || !server_wants(server, connection))) ||
         !server_ranges_have(server, connection,
                             connection->is_joining ? 0 : connection->push.number, &square_sum))
         return;

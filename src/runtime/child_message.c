@@ -102,6 +102,8 @@ static const struct json_field server_report_fields[] = {
     {"checks", JSON_U64, offsetof(struct server_report, checks), .is_zero_omitted = true},
     {"checks_undecided", JSON_U64, offsetof(struct server_report, checks_undecided),
      .is_zero_omitted = true},
+    {"workers_wanted", JSON_U64, offsetof(struct server_report, workers_wanted),
+     .is_zero_omitted = true},
     {"is_final", JSON_BOOL, offsetof(struct server_report, is_final)},
     {"workers", JSON_ARRAY, offsetof(struct server_report, workers), .is_required = true,
      .size_max = CHILD_PEER_MAX, .schema = &server_report_worker_schema},

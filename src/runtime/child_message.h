@@ -220,6 +220,7 @@ struct server_report {
     bool is_searching;
     uint64_t checks;           /* pushes that others made again */
     uint64_t checks_undecided; /* of them: no two results agreed */
+    uint64_t workers_wanted;   /* in this epoch, of a job that goes by a schedule; 0: not said */
     bool is_final;             /* the last report: the model is final */
     struct json_array workers; /* struct server_report_worker */
 };

@@ -36,6 +36,7 @@ static const char *const policies[] = {"auto",
                                        "batchtune",
                                        "batchtune-fixed",
                                        NULL};
+static const char *const schedules[] = {"grow", "decay", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 static const char *const codecs[] = {"f32", "f16", "bf16", "int8", "1bit", "topk", "auto", NULL};
 static const char *const robusts[] = {"none", "norm", "trimmed", "median", NULL};
@@ -224,6 +225,11 @@ static const struct job_field sync_fields[] = {
     {"epoch_steps", JOB_FIELD_U64, offsetof(struct job_sync, epoch_steps),
      .help = "hsp: steps of all workers between barriers; by default a pass over the data.",
      .minimum = 1, .maximum = INT64_C(1000000000)},
+    {"schedule", JOB_FIELD_WORD, offsetof(struct job_sync, schedule),
+     .help =
+         "hsp: how the workers of `num_nodes: 1..8` go from epoch to epoch: grow from the least "
+         "to the most, or decay; by default as many as there is room for.",
+     .choices = schedules},
     {"outer_rate", JOB_FIELD_DOUBLE, offsetof(struct job_sync, outer_rate),
      .help = "How far the model follows the workers' mean; by default the policy's own.",
      .minimum = 0, .maximum = 100},

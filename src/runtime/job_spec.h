@@ -150,6 +150,7 @@ struct job_sync {
     uint64_t backups;
     uint64_t staleness;
     uint64_t epoch_steps;
+    struct text schedule; /* of the workers, from epoch to epoch: "grow", "decay"; empty: none */
     double outer_rate;
     double outer_momentum; /* below 0: the policy's own */
     int64_t deadline_ms;

@@ -11,6 +11,8 @@ static const struct job_field native_fields[] = {
      .table = &job_train_table},
     {"sync", JOB_FIELD_OBJECT, offsetof(struct job_spec, sync), .is_required = true,
      .table = &job_sync_table},
+    {"num_nodes_max", JOB_FIELD_U64, offsetof(struct job_spec, num_nodes_max), .minimum = 1,
+     .maximum = JOB_NODES_MAX},
 };
 static const struct job_table native_table = JOB_TABLE(native_fields, struct job_spec);
 
@@ -41,6 +43,8 @@ void job_spec_write_work(const struct job_spec *spec, struct buffer *json)
     struct job_spec work = *spec;
     work.sync.gamma_ms = job_spec_gamma_ms(spec);
     work.sync.tick_ms = job_spec_tick_ms(spec);
+    if (!job_spec_is_command(spec) && !spec->sync.schedule.size)
+        work.num_nodes_max = 0; /* who trains need not know */
     struct json_writer writer;
     json_writer_init(&writer, json);
     job_table_write(&writer, job_spec_is_command(spec) ? &command_table : &native_table, &work);

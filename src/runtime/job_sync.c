@@ -36,6 +36,7 @@ static void check_policy(struct job_reader *reader, const struct job_node *root,
         {"sync.backups", sync->backups > 0, " backup "},
         {"sync.staleness", sync->staleness > 0, " hsp "},
         {"sync.epoch_steps", sync->epoch_steps > 0, " hsp "},
+        {"sync.schedule", sync->schedule.size > 0, " hsp "},
         {"sync.outer_rate", sync->outer_rate > 0, " adsp auto pace hsp diloco async-local "},
         {"sync.outer_momentum", sync->outer_momentum >= 0, " adsp auto pace diloco async-local "},
         {"sync.deadline", sync->deadline_ms > 0, " auto pace "},
@@ -99,10 +100,19 @@ static void check_verify(struct job_reader *reader, const struct job_node *root,
             job_refuse_path(reader, root, "sync.verify", needs[i].what);
 }
 
+static void check_schedule(struct job_reader *reader, const struct job_node *root,
+                           const struct job_spec *spec)
+{
+    if (spec->sync.schedule.size > 0 && spec->num_nodes_max <= spec->num_nodes)
+        job_refuse_path(reader, root, "sync.schedule",
+                        "needs a range of workers to go through: num_nodes: 1..8");
+}
+
 void job_sync_check(struct job_reader *reader, const struct job_node *root,
                     const struct job_spec *spec)
 {
     check_policy(reader, root, &spec->sync);
     check_bounds(reader, root, &spec->sync);
     check_verify(reader, root, spec);
+    check_schedule(reader, root, spec);
 }

@@ -150,8 +150,10 @@ struct hub_lease {
 
     /* Over, with ticks that the parameter server may still confirm: its end waits for that. */
     bool is_settling;
-    bool is_faulty;      /* its parameter server found so; the core was told */
-    int64_t settling_ns; /* since when */
+    bool is_faulty;          /* its parameter server found so; the core was told */
+    bool is_let_go;          /* its parameter server wants it no more */
+    uint64_t workers_wanted; /* of a lead: as it said last; 0: it did not */
+    int64_t settling_ns;     /* since when */
     enum lease_outcome outcome;
     int64_t exit_code;
     char end_reason[LEASE_REASON_SIZE];

@@ -122,11 +122,16 @@ int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t 
         if (spec->file_mounts[i].source.size)
             return error_set(error, ERROR_INVALID,
                              "file_mounts: a path of yours is not here; name its input alone");
+    const uint64_t workers_max = spec->num_nodes_max ? spec->num_nodes_max : spec->num_nodes;
+    const bool is_growing = text_is(spec->sync.schedule, "grow");
+    const bool is_scheduled =
+        !job_spec_is_command(spec) && (is_growing || text_is(spec->sync.schedule, "decay"));
     struct job_request request = {
         .account = account,
         .spec = json,
         .num_nodes = (int64_t)spec->num_nodes,
         .num_nodes_max = (int64_t)spec->num_nodes_max,
+        .workers_first = is_scheduled ? (int64_t)(is_growing ? spec->num_nodes : workers_max) : 0,
         .worker = {.cores_milli = resources->cpus_milli.value,
                    .ram_bytes = resources->memory_bytes.value,
                    .gpus_milli = resources->accelerators.count_milli,

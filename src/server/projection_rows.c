@@ -155,6 +155,7 @@ void projection_job_row(const struct core *core, const struct job *job, struct s
     out[JOBS_PREDICT] = spec_value(spec, (const char *const[]){"train", "predict"}, 2);
     out[JOBS_NUM_NODES_MAX] = store_integer(job_request_nodes_max(&job->request));
     out[JOBS_WORKER_COUNT] = store_integer(workers);
+    out[JOBS_WORKERS_WANTED] = store_integer(job->workers_wanted);
     out[JOBS_MAX_TOTAL_MICRO] = store_integer(job->request.max_total_micro);
     out[JOBS_SUM_HELD_MICRO] = store_integer(job->sums.held_micro);
     out[JOBS_SUM_POSTED_MICRO] = store_integer(job->sums.posted_micro);

@@ -180,6 +180,7 @@ static const struct store_column jobs_columns[] = {
     PLAIN(sum_voided_micro, STORE_INTEGER),
     PLAIN(not_before_ms, STORE_INTEGER),
     PLAIN(predict, STORE_TEXT),
+    PLAIN(workers_wanted, STORE_INTEGER),
 };
 
 static const struct store_column job_specs_columns[] = {

@@ -217,7 +217,8 @@ enum {
     JOBS_SUM_FEE_MICRO,
     JOBS_SUM_VOIDED_MICRO,
     JOBS_NOT_BEFORE_MS,
-    JOBS_PREDICT, /* of the spec; empty: classes, or it trains nothing */
+    JOBS_PREDICT,        /* of the spec; empty: classes, or it trains nothing */
+    JOBS_WORKERS_WANTED, /* of one that goes by a schedule; 0: it does not */
     JOBS_COLUMN_COUNT,
 };
 

@@ -101,7 +101,35 @@ static void exclude(struct hub *hub, const struct hub_lease *accuser, struct hub
         found->fault);
 }
 
-static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, struct arena *arena,
+/* The lead of a job that goes by a schedule wants another number of workers. */
+static void resize(struct hub *hub, struct hub_lease *lead, uint64_t workers)
+{
+    if (workers == 0 || workers > JOB_NODES_MAX || workers == lead->workers_wanted)
+        return;
+    lead->workers_wanted = workers;
+    hub_command(
+        hub,
+        &(struct command){
+            .kind = COMMAND_RESIZE_JOB,
+            .resize_job = {.lease = lead->id, .fence = lead->fence, .workers = (int64_t)workers}},
+        NULL);
+}
+
+/* It waits at the barrier of an epoch that is over, to be let go: for it that is the training's
+ * end. */
+static bool is_let_go(struct hub *hub, struct hub_lease *lease, const struct server_report *report,
+                      bool is_member)
+{
+    const bool was_let_go = lease->is_let_go;
+    struct verified_tick ticks[VERIFY_PENDING_MAX + 1];
+    lease->is_let_go =
+        report->workers_wanted > 0 && lease->rank >= report->workers_wanted && !is_member;
+    if (lease->is_let_go && !was_let_go)
+        bill(hub, lease, ticks, verify_training_over(&lease->verify, ticks));
+    return lease->is_let_go;
+}
+
+static void count_pushes(struct hub *hub, struct hub_lease *server_lease, struct arena *arena,
                          struct text json)
 {
     struct server_report report = {0};
@@ -111,6 +139,7 @@ static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, 
                   error.message);
         return;
     }
+    resize(hub, server_lease, report.workers_wanted);
     const struct server_report_worker *workers = report.workers.items;
     for (size_t i = 0; i < report.workers.count; i++) {
         struct hub_lease *lease = map_get(&hub->leases, workers[i].lease);
@@ -129,6 +158,10 @@ static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, 
         }
         if (report.is_final)
             bill(hub, lease, ticks, verify_training_over(&lease->verify, ticks));
+        if (is_let_go(hub, lease, &report, workers[i].is_member)) {
+            dispatch_settle(hub, lease);
+            continue;
+        }
         if (report.is_final || !workers[i].is_member)
             dispatch_settle(hub, lease);
         /* One that was there and dropped out. */
@@ -235,7 +268,7 @@ void tick_report(struct hub_machine *machine, struct arena *arena,
                  const struct report_message *report)
 {
     struct hub *hub = machine->hub;
-    const struct hub_lease *lease = dispatch_find(machine, report->lease, report->fence);
+    struct hub_lease *lease = dispatch_find(machine, report->lease, report->fence);
     if (!lease)
         return;
     if (hub_has_lead(lease))

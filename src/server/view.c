@@ -278,6 +278,7 @@ void view_job_fields(struct json_writer *writer, const struct view_job *job)
     field(writer, "num_nodes", row, JOBS_NUM_NODES);
     field(writer, "num_nodes_max", row, JOBS_NUM_NODES_MAX);
     field(writer, "worker_count", row, JOBS_WORKER_COUNT);
+    field(writer, "workers_wanted", row, JOBS_WORKERS_WANTED);
     text_field(writer, "runtime", row, JOBS_RUNTIME);
     text_field(writer, "policy", row, JOBS_POLICY);
     text_field(writer, "model", row, JOBS_MODEL);

@@ -36,6 +36,18 @@ static void on_drop(void *context, uint64_t lease, const struct error *reason)
               "lease=%" PRIu64 " reason=\"%s\"", lease, reason->message);
 }
 
+static uint32_t on_epoch(void *context, const struct exchange_epoch *epoch)
+{
+    struct server_role *role = context;
+    const uint32_t wanted = epoch_schedule_next(role->schedule, epoch);
+    log_event(LOG_INFO, "epoch_over",
+              "epoch=%" PRIu64 " workers=%" PRIu32 " wanted=%" PRIu32
+              " loss=%g elapsed_ms=%" PRId64,
+              epoch->index, epoch->workers, wanted, epoch->has_loss ? epoch->loss : 0.0,
+              epoch->elapsed_ms);
+    return wanted;
+}
+
 /* --- keys, streams, the end --- */
 
 static int find_peer(void *context, uint64_t lease, uint64_t fence, struct exchange_peer *out_peer)
@@ -252,6 +264,16 @@ static int server_open(struct server_role *role, struct error *error)
         .on_end = on_end,
         .context = role,
     };
+    const struct epoch_schedule_options schedule = {
+        .name = work->lease.sync.schedule,
+        .workers_min = (uint32_t)work->lease.world,
+        .workers_max = (uint32_t)work->lease.world_max,
+        .epochs = work->lease.train.epochs,
+        .is_by_steps = work->sync.epoch_steps > 0,
+    };
+    role->schedule = epoch_schedule_new(&schedule);
+    if (role->schedule)
+        options.on_epoch = on_epoch;
     if (has_model) {
         options.parameters = model.parameters;
         options.momentum = model.momentum;
@@ -322,6 +344,7 @@ static void role_close(struct server_role *role)
     checkpointer_free(role->checkpointer);
     exchange_server_free(role->server); /* ends the thread that measures */
     replica_free(role->replica);
+    epoch_schedule_free(role->schedule);
     model_free(role->measurer.model);
     kernel_set_free(role->measurer.kernels);
     dataset_free(role->measurer.dataset);

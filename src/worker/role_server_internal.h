@@ -11,6 +11,7 @@
 #include "train/evaluation.h"
 #include "train/model.h"
 #include "worker/checkpointer.h"
+#include "worker/epoch_schedule.h"
 #include "worker/peer_table.h"
 #include "worker/worker_internal.h"
 
@@ -31,6 +32,7 @@ struct server_role {
     struct replica *replica;
     struct loop_timer *report_timer, *checkpoint_timer;
     struct measurer measurer;
+    struct epoch_schedule *schedule; /* NULL: it takes as many workers as come */
     struct checkpointer *checkpointer;
     char checkpoint_path[PATH_MAX];
     uint64_t checkpoint_version; /* of the model in the last one */

@@ -89,6 +89,7 @@ void server_report_send(struct server_role *role, const struct exchange_outcome 
         .is_searching = status->sync.is_searching,
         .checks = status->checks,
         .checks_undecided = status->checks_undecided,
+        .workers_wanted = status->workers_wanted,
         .is_final = outcome != NULL,
         .workers = {workers, status->worker_count},
     };
@@ -96,7 +97,8 @@ void server_report_send(struct server_role *role, const struct exchange_outcome 
     snprintf(report.policy, sizeof report.policy, TEXT_FORMAT,
              TEXT_ARGS(role->work->lease.sync.policy));
     snprintf(report.policy_in_force, sizeof report.policy_in_force, "%s", status->sync.policy);
-    snprintf(report.policy_reason, sizeof report.policy_reason, "%s", status->sync.reason);
+    snprintf(report.policy_reason, sizeof report.policy_reason, "%s",
+             role->schedule ? epoch_schedule_reason(role->schedule) : status->sync.reason);
     if (outcome && outcome->has_accuracy) {
         report.test_accuracy = outcome->test_accuracy;
         report.test_loss = outcome->test_loss;

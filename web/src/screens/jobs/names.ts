@@ -39,12 +39,13 @@ export function byRole(a: Ranked, b: Ranked): number {
   return order(a) - order(b) || a.rank - b.rank;
 }
 
-// "3 workers", "2–4 workers"; of one that runs with others than it asked for "2 of 2–4 workers".
+// "3 workers", "2–4 workers"; of one that runs with others than it asked for "2 of 2–4 workers", by a schedule "2 of 3 (1–4) workers".
 export function workersOf(job: Job): string {
   const isElastic = job.num_nodes_max > job.num_nodes;
   const wanted = isElastic ? `${job.num_nodes}–${job.num_nodes_max}` : `${job.num_nodes}`;
   const isTold = job.state === "running" && job.worker_count > 0 && (isElastic || job.worker_count !== job.num_nodes);
-  return words.workers(isTold ? words.of(job.worker_count, wanted) : wanted, wanted === "1");
+  const most = job.workers_wanted > 0 ? `${job.workers_wanted} (${wanted})` : wanted;
+  return words.workers(isTold ? words.of(job.worker_count, most) : wanted, wanted === "1");
 }
 
 // Its measure is R², which is no share of anything and below 0 where the mean would tell better.
