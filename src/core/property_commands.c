@@ -68,8 +68,12 @@ static void submit_job(struct property_world *world, struct command *command)
         if (below(world, 2) == 0)
             request->server_count = (int64_t)below(world, 5);
         request->has_replica = below(world, 3) > 0;
-        if (request->num_nodes_max > 0 && below(world, 3))
-            request->workers_first = 1 + (int64_t)below(world, 4);
+        if (below(world, 3) == 0) {
+            request->num_nodes = 1;
+            request->num_nodes_max = 5;
+            request->workers_first = 1 + (int64_t)below(world, 5);
+            request->takes_more_cores = false;
+        }
     } else {
         request->is_gathered = below(world, 2) > 0;
     }
@@ -380,15 +384,26 @@ static void extend_job(struct property_world *world, struct command *command)
         (job ? job->request.max_run_ms : 0) + (int64_t)below(world, 600000);
 }
 
+/* The newest that goes by a schedule and whose lead runs; NULL: none. */
+static const struct job *scheduled_job(const struct property_world *world)
+{
+    const size_t count = core_job_count(world->core);
+    for (size_t i = 1; i <= count; i++) {
+        const struct job *job = core_job_at(world->core, count - i);
+        if (job->workers_wanted > 0 && job_state_has_leases(job->state) &&
+            job_lead(job)->state == LEASE_STATE_RUNNING)
+            return job;
+    }
+    return NULL;
+}
+
 static void resize_job(struct property_world *world, struct command *command)
 {
-    const struct lease *lease = property_lease(world);
-    const struct job *job = lease ? core_job(world->core, lease->job) : NULL;
-    if (job && job_has_server(job) && job->lease_count > 0 && below(world, 10))
-        lease = job_lead(job);
+    const struct job *job = below(world, 10) ? scheduled_job(world) : NULL;
+    const struct lease *lease = job ? job_lead(job) : property_lease(world);
     command->resize_job.lease = lease ? lease->id : property_id(world);
     command->resize_job.fence = property_fence(world, lease);
-    command->resize_job.workers = (int64_t)below(world, 7);
+    command->resize_job.workers = 1 + (int64_t)below(world, 5);
 }
 
 static void release_lease(struct property_world *world, struct command *command)
