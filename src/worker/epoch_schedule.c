@@ -57,11 +57,15 @@ static void open_scheduler(struct epoch_schedule *schedule, const struct exchang
     const struct epoch_schedule_options *options = &schedule->options;
     schedule->epoch_count = count_epochs(schedule, epoch);
     const struct scheduler_decay decay = {
-        .function_first = schedule->is_growing ? options->workers_min : options->workers_max,
-        .function_last = schedule->is_growing ? options->workers_max : options->workers_min,
+        .function_first = options->workers_max,
+        .function_last = options->workers_min,
         .epoch_count = schedule->epoch_count > 1 ? (uint32_t)(schedule->epoch_count - 1) : 1,
     };
-    schedule->scheduler = scheduler_new_decay(&decay);
+    schedule->scheduler =
+        schedule->is_growing
+            ? scheduler_new_grow((struct epoch_choice){.function_count = options->workers_min},
+                                 (struct epoch_choice){.function_count = options->workers_max})
+            : scheduler_new_decay(&decay);
 }
 
 static void see(struct epoch_schedule *schedule, const struct exchange_epoch *epoch)

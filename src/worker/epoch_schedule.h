@@ -1,8 +1,8 @@
 /*
  * Epoch schedule: how many workers a job wants in each of its epochs (sync.schedule).
  *
- *     grow   evenly from num_nodes in the first epoch to num_nodes_max in the last
- *     decay  the other way round
+ *     grow   num_nodes in the first epoch, twice as many in every next, num_nodes_max at most
+ *     decay  evenly from num_nodes_max in the first to num_nodes in the last
  *
  * A scheduler of learn/ chooses; this tells it what was seen of the epochs, and keeps what it
  * chooses within the job's range. It holds no clock: the same epochs give the same choices.

@@ -23,7 +23,7 @@ TEST(workers_grow_from_the_least_to_the_most)
     assert_int_equal(after(schedule, 1), 2);
     assert_string_equal(epoch_schedule_reason(schedule),
                         "grow: 2 of 1 to 4 workers wanted in epoch 2 of 4");
-    assert_int_equal(after(schedule, 2), 3);
+    assert_int_equal(after(schedule, 2), 4);
     assert_int_equal(after(schedule, 3), 4);
     assert_int_equal(after(schedule, 9), 4);
 }
@@ -45,15 +45,15 @@ TEST(a_successor_goes_on_where_the_job_stands)
 
 TEST(epochs_of_steps_are_counted_by_the_passes_they_make)
 {
-    struct epoch_schedule_options options = of("grow");
+    struct epoch_schedule_options options = of("decay");
     options.is_by_steps = true;
     AUTO(epoch_schedule) struct epoch_schedule *schedule = epoch_schedule_new(&options);
     /* Two of them make a pass: of four passes there are eight. */
     const struct exchange_epoch epoch = {.index = 1, .passes = 0.5};
-    assert_int_equal(epoch_schedule_next(schedule, &epoch), 1);
+    assert_int_equal(epoch_schedule_next(schedule, &epoch), 4);
     assert_non_null(strstr(epoch_schedule_reason(schedule), "in epoch 2 of 8"));
     const struct exchange_epoch last = {.index = 7, .passes = 3.5};
-    assert_int_equal(epoch_schedule_next(schedule, &last), 4);
+    assert_int_equal(epoch_schedule_next(schedule, &last), 1);
 }
 
 TEST(no_schedule_is_none)
