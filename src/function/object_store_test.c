@@ -103,6 +103,8 @@ TEST(an_object_goes_from_store_to_store_by_a_file)
     assert_int_equal(out.size, SIZE);
     assert_memory_equal(out.data, bytes, SIZE);
     ASSERT_FAILS(object_store_put_file(store, "../c", fd, &error), ERROR_INVALID);
+    ASSERT_OK(object_store_delete(store, "a/b", &error));
+    ASSERT_OK(object_store_delete(store, "a/c", &error));
     free(bytes);
 }
 
