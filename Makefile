@@ -16,7 +16,7 @@
 #   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI (asan-all: with the long tests)
 #   make tsan-system   daemons, keepers and markets under the thread sanitizer, in whole-program tests
 #   make arm64    cross build for arm64, and its unit tests under qemu-user
-#   make lambda   a zip of the function for AWS Lambda in build/ (lambda-arm64: by a cross build)
+#   make lambda   the zips of the function for AWS Lambda in build/: of this machine's kind, and of arm64 by a cross build
 #   make install  copy the program, libsouk, its manual, completions and service below PREFIX (/usr/local)
 #   make deb      a Debian package of it in build/; make test-deb tries it in a bare Debian
 #   make service-test   the package under systemd, in a virtual machine
@@ -26,7 +26,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h' 'include/*.h' 'examples/*.c')
 
-.PHONY: all deps web demo test test-sample test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 lambda lambda-arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps web demo test test-sample test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 lambda lambda-here lambda-arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -67,7 +67,7 @@ test-cloud: all
 		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/cloud
 
 # AWS's Runtime Interface Emulator, and moto's Lambda and S3.
-test-lambda: lambda lambda-arm64
+test-lambda: lambda
 	@tests/lambda/prepare $(CURDIR)/build/lambda
 	@SOUK_LAMBDA=$(CURDIR)/build/lambda SOUK_PROGRAM=$(CURDIR)/build/release/souk \
 		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/lambda
@@ -151,15 +151,21 @@ arm64: web
 	@tools/run-tests arm64 -L unit -E '^($(ARM64_LEFT_OUT))$$'
 
 # The function for AWS Lambda, with the libraries it needs.
-lambda: all
+lambda: lambda-here lambda-arm64
+
+lambda-here: all
 	@tools/lambda_zip.py build/release/souk build/souk-lambda-$(shell uname -m).zip
 
+ifeq ($(shell uname -m),aarch64)
+lambda-arm64: lambda-here
+else
 lambda-arm64: web
 	@tools/install-deps --arm64
 	@tools/arm64-root build/arm64-root
 	@cmake --preset arm64 >/dev/null
 	@cmake --build --preset arm64 -j $(JOBS) --target souk
 	@tools/lambda_zip.py build/arm64/souk build/souk-lambda-aarch64.zip --root build/arm64-root --strip aarch64-linux-gnu-strip
+endif
 
 install: all install-files
 

@@ -28,6 +28,7 @@ enum {
     END_MS = 60000,
     END_EXTRA_MS = 3000, /* a store looks once a second whether it is to go on */
     TOKEN_SIZE = 256,
+    LEFT_MAX = 16,
     BODY_MAX = 1024,
 };
 /* Of what its process, and functions, say there is. */
@@ -60,8 +61,9 @@ struct carrier {
     uint64_t version;       /* of the model that is there; 0: none */
     uint64_t begun_version; /* of one that may be */
     char *server, *fingerprint, *lease_token; /* of a market; server NULL: none */
-    char token[TOKEN_SIZE]; /* of its functions there; set before the first callback */
-    uint64_t left_version;  /* the last that could not be deleted; 0: none */
+    char token[TOKEN_SIZE];  /* of its functions there; set before the first callback */
+    uint64_t left[LEFT_MAX]; /* versions that could not be deleted yet */
+    int left_count;
     int done_fd;
     struct loop_watch *watch;
     struct loop_timer *timer; /* until the end is told, whatever the thread does */
@@ -209,7 +211,7 @@ static int delete_model(struct carrier *carrier, uint64_t version, struct error 
 }
 
 /* When a model is new, no call that starts from the one before is left. No call fails because that
- * one stays: it is tried again at the end. */
+ * one stays: it is tried again with the next, and at the end. */
 static int bring(struct carrier *carrier, const struct work_request *request, struct error *error)
 {
     char key[OBJECT_KEY_SIZE];
@@ -224,8 +226,12 @@ static int bring(struct carrier *carrier, const struct work_request *request, st
         return -1;
     const uint64_t former = carrier->version;
     carrier->version = request->version;
-    if (former && delete_model(carrier, former, &ignored) < 0)
-        carrier->left_version = former;
+    if (former && carrier->left_count < LEFT_MAX)
+        carrier->left[carrier->left_count++] = former;
+    /* Until one fails: then the store is away, and is not asked for each of them. */
+    while (carrier->left_count > 0 &&
+           delete_model(carrier, carrier->left[carrier->left_count - 1], &ignored) == 0)
+        carrier->left_count--;
     return 0;
 }
 
@@ -242,17 +248,18 @@ static int fetch(struct carrier *carrier, const struct work_request *request, st
 static void clear_away(struct carrier *carrier)
 {
     struct error error, later;
-    const uint64_t versions[] = {carrier->version, carrier->begun_version, carrier->left_version};
-    enum { VERSIONS = sizeof(versions) / sizeof(*versions) };
-    char keys[LESSON_PART_COUNT + VERSIONS + 1][OBJECT_KEY_SIZE];
+    char keys[LESSON_PART_COUNT + LEFT_MAX + 3][OBJECT_KEY_SIZE];
     int count = 0;
     bool has_failed = false;
     if (!carrier->has_begun)
         return;
     carrier->is_clearing = true;
-    for (int i = 0; i < VERSIONS; i++)
-        if (versions[i] && (i == 0 || versions[i] != versions[i - 1]))
-            work_model_key(carrier->job, versions[i], keys[count++]);
+    if (carrier->version)
+        work_model_key(carrier->job, carrier->version, keys[count++]);
+    if (carrier->begun_version && carrier->begun_version != carrier->version)
+        work_model_key(carrier->job, carrier->begun_version, keys[count++]);
+    for (int i = 0; i < carrier->left_count; i++)
+        work_model_key(carrier->job, carrier->left[i], keys[count++]);
     for (int i = 0; i < LESSON_PART_COUNT; i++)
         work_data_key(carrier->job, lesson_part_names[i], keys[count++]);
     work_job_key(carrier->job, keys[count++]);

@@ -236,6 +236,36 @@ static void what_cannot_be_deleted_keeps_nothing_else_there(void **state)
     assert_there(scene->theirs, "jobs/lease-5-6", NULL);
 }
 
+static void models_that_stayed_are_deleted_once_they_can_be(void **state)
+{
+    struct scene *scene = *state;
+    char path[96], key[64];
+    put_job(scene);
+    for (uint64_t i = 1; i <= 3; i++) {
+        const struct work_request request = request_of(i);
+        snprintf(key, sizeof(key), "models/lease-5-6/%d", (int)i);
+        if (i > 1)
+            put(scene->own, key, "model");
+        carrier_bring(scene->carrier, &request, on_answer, scene);
+        wait_for_answers(scene, (int)i);
+        if (i == 3)
+            break;
+        snprintf(path, sizeof(path), "%s/models/lease-5-6/%d", scene->their_place, (int)i);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(mkdir(path, 0755), 0); /* which cannot be deleted */
+    }
+    for (int i = 1; i <= 2; i++) {
+        snprintf(path, sizeof(path), "%s/models/lease-5-6/%d", scene->their_place, i);
+        assert_int_equal(rmdir(path), 0);
+        snprintf(key, sizeof(key), "models/lease-5-6/%d", i);
+        put(scene->theirs, key, "it is away no more");
+    }
+    end_carrier(scene);
+    assert_there(scene->theirs, "models/lease-5-6/1", NULL);
+    assert_there(scene->theirs, "models/lease-5-6/2", NULL);
+    assert_there(scene->theirs, "models/lease-5-6/3", NULL);
+}
+
 static void what_was_brought_in_part_goes_too(void **state)
 {
     struct scene *scene = *state;
@@ -383,6 +413,7 @@ int main(void)
         SCENE_TEST(what_is_no_file_or_too_long_is_not_carried),
         SCENE_TEST(what_cannot_be_deleted_keeps_nothing_else_there),
         SCENE_TEST(at_the_end_nothing_of_the_job_is_left_there),
+        SCENE_TEST(models_that_stayed_are_deleted_once_they_can_be),
         SCENE_TEST(what_was_brought_in_part_goes_too),
         SCENE_TEST(end_of_a_bring_that_hangs_takes_away_what_may_be_there),
         SCENE_TEST(model_that_was_being_put_goes_too),

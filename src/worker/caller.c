@@ -42,7 +42,7 @@ struct caller {
     uint64_t version;
     struct batches next; /* what no call has taken yet of its epoch */
     struct batches *left;
-    uint32_t left_count;
+    uint32_t left_count, left_max;
     uint32_t last_number;
     uint32_t count; /* of functions */
     struct call *calls;
@@ -124,7 +124,6 @@ int caller_open(const struct work *work, struct caller **out_caller, struct erro
     caller->work = work;
     caller->count = work->function_count;
     caller->calls = memory_zeroed(caller->count, sizeof(*caller->calls));
-    caller->left = memory_zeroed(caller->count, sizeof(*caller->left));
     pthread_mutex_init(&caller->mutex, NULL);
     pthread_cond_init(&caller->changed, NULL);
     if (object_store_open(&store, &caller->store, error) < 0 || put_job(caller, error) < 0)
@@ -252,11 +251,27 @@ static int call_begin(struct caller *caller, struct call *call, struct error *er
     return control_send(caller->work->control_fd, &message, error);
 }
 
-/* What calls left undone comes first. */
+static void leave(struct caller *caller, struct batches span)
+{
+    if (caller->left_count == caller->left_max) {
+        caller->left_max = caller->left_max ? 2 * caller->left_max : caller->count;
+        caller->left = realloc(caller->left, caller->left_max * sizeof(*caller->left));
+        ASSERT(caller->left);
+    }
+    caller->left[caller->left_count++] = span;
+}
+
+/* What calls left undone comes first, no more of it than of other batches. */
 static struct batches take_span(struct caller *caller, uint32_t batches)
 {
-    if (caller->left_count > 0)
-        return caller->left[--caller->left_count];
+    if (caller->left_count > 0) {
+        struct batches left = caller->left[--caller->left_count];
+        if (left.count > batches) {
+            leave(caller, (struct batches){left.epoch, left.first + batches, left.count - batches});
+            left.count = batches;
+        }
+        return left;
+    }
     struct batches span = caller->next;
     span.count = span.count < batches ? span.count : batches;
     caller->next.first += span.count;
@@ -359,9 +374,9 @@ static int add_updates(struct caller *caller, float *parameters, struct caller_r
             return -1;
         caller->counts.cut += answer->batches_done < call->request.batch_count;
         if (answer->batches_done < call->request.batch_count)
-            caller->left[caller->left_count++] = (struct batches){
-                call->request.epoch, call->request.first_batch + answer->batches_done,
-                call->request.batch_count - answer->batches_done};
+            leave(caller, (struct batches){call->request.epoch,
+                                           call->request.first_batch + answer->batches_done,
+                                           call->request.batch_count - answer->batches_done});
         batches += answer->batches_done;
         samples += answer->samples;
         loss += answer->loss * (double)answer->batches_done;

@@ -364,6 +364,26 @@ static void what_a_call_leaves_undone_is_the_next_round_s(void **state)
     assert_int_equal(samples, RECORDS);
 }
 
+static void what_was_left_undone_is_cut_to_what_a_round_asks_for(void **state)
+{
+    struct scene *scene = *state;
+    struct error error = {0};
+    struct caller_round round;
+    float *parameters = first_parameters(scene);
+    uint64_t samples;
+    scene->time_ms = 44;
+    ASSERT_OK(caller_make_round(scene->caller, 5, parameters, &round, &error));
+    assert_true(round.steps > 0 && round.steps < 4); /* two or more of each are left */
+    samples = round.samples;
+    scene->time_ms = 60000;
+    while (samples < (uint64_t)RECORDS) {
+        ASSERT_OK(caller_make_round(scene->caller, 1, parameters, &round, &error));
+        assert_int_equal(round.steps, 1);
+        samples += round.samples;
+    }
+    assert_int_equal(samples, RECORDS);
+}
+
 static void stopped_a_round_ends_at_once_and_changes_nothing(void **state)
 {
     struct scene *scene = *state;
@@ -389,6 +409,7 @@ int main(void)
         SCENE_TEST(what_can_never_be_done_is_tried_once),
         SCENE_TEST(a_loss_that_is_not_finite_is_told),
         SCENE_TEST(what_a_call_leaves_undone_is_the_next_round_s),
+        SCENE_TEST(what_was_left_undone_is_cut_to_what_a_round_asks_for),
         SCENE_TEST(stopped_a_round_ends_at_once_and_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,9 +10,11 @@ import subprocess
 import sys
 import threading
 
+import pytest
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
 from functions import FunctionLender, Host, write_job  # noqa: E402
-from serving import Market, audit  # noqa: E402
+from serving import HUNG_S, Market, audit  # noqa: E402
 from signatures import is_signed  # noqa: E402
 from test_real_servers import FOLDER, s3, souk  # noqa: E402,F401
 from training import job_spec, wait_for  # noqa: E402
@@ -154,3 +156,15 @@ def test_lambdas_functions_are_lent(souk, s3, tmp_path):  # noqa: F811
     assert audit(market.folder)[0] == 0
     # It took all of it away but what calls left that nobody waited for.
     assert [key for key in objects(souk) if not key.startswith("souk/updates/")] == []
+
+
+def test_s3_keeps_to_what_every_kind_of_store_does(souk, s3):  # noqa: F811
+    """The unit tests of stores, on an S3 that is not ours: forty who put once at the same time among them."""
+    s3({})
+    test = pathlib.Path(souk.program).resolve().parent / "object_store_test"
+    if not test.exists():
+        pytest.skip("unit tests are not built")
+    done = subprocess.run([test], env={**souk.variables, "SOUK_STORE": "s3://souk-data/contract"}, capture_output=True,
+                          text=True, timeout=HUNG_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not [key for key in objects(souk) if key.startswith("contract/")]
