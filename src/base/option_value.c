@@ -209,6 +209,34 @@ static int set_duration(const struct option *option, struct text text, int64_t *
     return 0;
 }
 
+static int set_credits(const struct option *option, struct text text, int64_t *target,
+                       struct error *error)
+{
+    char least[UNITS_TEXT_SIZE], most[UNITS_TEXT_SIZE];
+    int64_t micro;
+    if (units_parse_credits(text, &micro, error) < 0)
+        return -1;
+    if (option->minimum != option->maximum && (micro < option->minimum || micro > option->maximum))
+        return error_set(error, ERROR_INVALID, "must be from %s to %s",
+                         units_format_credits(option->minimum, least),
+                         units_format_credits(option->maximum, most));
+    *target = micro;
+    return 0;
+}
+
+static int set_share(const struct option *option, struct text text, int64_t *target,
+                     struct error *error)
+{
+    int64_t milli;
+    if (units_parse_share(text, &milli, error) < 0)
+        return -1;
+    if (option->minimum != option->maximum && (milli < option->minimum || milli > option->maximum))
+        return error_set(error, ERROR_INVALID, "must be from %g %% to %g %%",
+                         (double)option->minimum / 10, (double)option->maximum / 10);
+    *target = milli;
+    return 0;
+}
+
 int option_set_value(struct arena *arena, const struct option *option, struct text text,
                      char *const *environment, void *target, struct error *error)
 {
@@ -230,11 +258,11 @@ int option_set_value(struct arena *arena, const struct option *option, struct te
     case OPTION_BYTES:
         return units_parse_bytes(text, target, error);
     case OPTION_SHARE:
-        return units_parse_share(text, target, error);
+        return set_share(option, text, target, error);
     case OPTION_CORES:
         return units_parse_cores(text, target, error);
     case OPTION_CREDITS:
-        return units_parse_credits(text, target, error);
+        return set_credits(option, text, target, error);
     case OPTION_CHOICE:
         return set_choice(option, text, target, error);
     case OPTION_LIST:

@@ -37,9 +37,9 @@ enum option_kind {
     OPTION_I64,      /* int64_t, likewise */
     OPTION_DURATION, /* int64_t milliseconds, likewise */
     OPTION_BYTES,    /* int64_t */
-    OPTION_SHARE,    /* int64_t thousandths */
+    OPTION_SHARE,    /* int64_t thousandths, likewise */
     OPTION_CORES,    /* int64_t thousandths of a core */
-    OPTION_CREDITS,  /* int64_t microcredits */
+    OPTION_CREDITS,  /* int64_t microcredits, likewise */
     OPTION_CHOICE,   /* int, an index into `choices`, which ends with NULL */
     OPTION_LIST,     /* struct option_list: a flag given several times, or a,b,c */
 };

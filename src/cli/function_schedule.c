@@ -181,6 +181,14 @@ static void plan_grow(struct function_schedule *schedule)
         least, least == 1 ? "" : "s", options->first.memory_mb, most);
 }
 
+static int check_memory(const struct function_schedule_options *options, struct error *error)
+{
+    if (options->memory_least_mb <= options->first.memory_mb)
+        return 0;
+    return error_set(error, ERROR_INVALID, "--memory-least: is %u, above --memory, which is %u",
+                     options->memory_least_mb, options->first.memory_mb);
+}
+
 static int check_aim(const struct function_schedule_options *options, struct error *error)
 {
     const char *name = function_schedule_names[options->kind];
@@ -235,7 +243,7 @@ int function_schedule_open(const struct function_schedule_options *options,
     struct function_schedule *schedule = memory_zeroed(1, sizeof(*schedule));
     schedule->options = *options;
     schedule->task = task_of(options);
-    if (plan(schedule, error) < 0)
+    if (check_memory(options, error) < 0 || plan(schedule, error) < 0)
         return -1;
     *out_schedule = TAKE(schedule);
     return 0;

@@ -8,6 +8,8 @@
 #include "peer/function_share.h"
 #include "source/remote.h"
 
+enum { MEMORY_MB_DEFAULT = 512 };
+
 static int refuse_others(const struct lend_options *wanted, const struct peer_options *peer,
                          bool is_elsewhere, struct error *error)
 {
@@ -69,7 +71,7 @@ int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
 {
     const struct lend_function_options *functions = &wanted->functions;
     if (functions->count == 0)
-        return functions->url || functions->is_lambda || functions->store
+        return functions->url || functions->is_lambda || functions->store || functions->memory_mb
                    ? error_set(error, ERROR_INVALID, "--functions: how many at a time?")
                    : 0;
     struct lend_function_price price = {0};
@@ -79,11 +81,11 @@ int lend_functions_parse(struct arena *arena, const struct lend_options *wanted,
     const bool is_elsewhere = functions->url || functions->is_lambda;
     if (refuse_others(wanted, peer, is_elsewhere, error) < 0)
         return -1;
-    const int64_t memory_mb = is_elsewhere
-                                  ? (int64_t)(functions->count * functions->memory_mb)
-                                  : function_share_lent_mb(functions->count, functions->memory_mb);
+    const uint64_t each_mb = functions->memory_mb ? functions->memory_mb : MEMORY_MB_DEFAULT;
+    const int64_t memory_mb = is_elsewhere ? (int64_t)(functions->count * each_mb)
+                                           : function_share_lent_mb(functions->count, each_mb);
     peer->functions = (struct peer_functions){.count = (uint32_t)functions->count,
-                                              .memory_mb = (uint32_t)functions->memory_mb,
+                                              .memory_mb = (uint32_t)each_mb,
                                               .time_ms = (uint32_t)functions->time_ms,
                                               .keep_warm_ms = (uint32_t)functions->keep_warm_ms,
                                               .process_bytes = peer->ram_bytes,

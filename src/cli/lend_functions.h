@@ -24,17 +24,18 @@ struct lend_function_options {
      OPTION_U64,                                                                                   \
      offsetof(struct type, functions.count),                                                       \
      "COUNT",                                                                                      \
-     "0",                                                                                          \
+     NULL,                                                                                         \
      "Lend so many functions of this machine in place of all else: jobs that train have their "    \
      "batches done by calls, each in a sandbox of its own, and pay for the calls alone. The "      \
      "machine has the label \"" LEND_FUNCTIONS_LABEL "\".",                                        \
+     .minimum = 1,                                                                                 \
      .maximum = HOST_CONCURRENCY_MAX},                                                             \
         {"function_memory",                                                                        \
          OPTION_U64,                                                                               \
          offsetof(struct type, functions.memory_mb),                                               \
          "MB",                                                                                     \
-         "512",                                                                                    \
-         "Memory of each function; it has MB / 1769 of a core.",                                   \
+         NULL,                                                                                     \
+         "Memory of each function, 512 by default; it has MB / 1769 of a core.",                   \
          .minimum = HOST_MEMORY_MB_MIN,                                                            \
          .maximum = HOST_MEMORY_MB_MAX},                                                           \
         {"function_timeout",                                                                       \

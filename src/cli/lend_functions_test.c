@@ -57,7 +57,7 @@ TEST(without_functions_nothing_is_changed)
     struct error error = {0};
     struct remote_credentials credentials = {0};
     struct peer_options peer;
-    const struct lend_options wanted = {.cores = "2", .functions = {.memory_mb = 512}};
+    const struct lend_options wanted = {.cores = "2"};
     peer_options_init(&peer);
     ASSERT_OK(lend_functions_parse(NULL, &wanted, &credentials, &peer, &error));
     assert_int_equal(peer.functions.count, 0);

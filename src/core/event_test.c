@@ -17,20 +17,21 @@ static void assert_round_trip(const struct event *event)
     assert_string_equal(buffer_string(&first), buffer_string(&second));
 }
 
+static struct span spans[] = {{1, 2}, {3, 4}};
+static struct offer_account accounts[] = {{3}};
+static const struct offer_terms offer = {.spans = {spans, 2},
+                                         .audience = OFFER_AUDIENCE_ACCOUNTS,
+                                         .accounts = {accounts, 1},
+                                         .labels = TEXT("cuda-12"),
+                                         .resources = {.cores_milli = 1},
+                                         .roles = MACHINE_ROLE_ALL};
+static const struct probe probe = {.resources = {.cores_milli = 1},
+                                   .speed_weight_milli = 1000,
+                                   .cpu_model = "a \"quoted\" model",
+                                   .labels = "avx2"};
+
 TEST(every_kind_of_event_goes_there_and_back)
 {
-    struct span spans[] = {{1, 2}, {3, 4}};
-    struct offer_account accounts[] = {{3}};
-    const struct offer_terms offer = {.spans = {spans, 2},
-                                      .audience = OFFER_AUDIENCE_ACCOUNTS,
-                                      .accounts = {accounts, 1},
-                                      .labels = TEXT("cuda-12"),
-                                      .resources = {.cores_milli = 1},
-                                      .roles = MACHINE_ROLE_ALL};
-    const struct probe probe = {.resources = {.cores_milli = 1},
-                                .speed_weight_milli = 1000,
-                                .cpu_model = "a \"quoted\" model",
-                                .labels = "avx2"};
     const struct event examples[] = {
         {.kind = EVENT_SETTINGS_CHANGED, .settings_changed = core_default_settings()},
         {.kind = EVENT_ACCOUNT_OPENED, .account_opened = {3, "ann", ACCOUNT_BLOCK_BIT | 9}},

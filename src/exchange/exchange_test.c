@@ -304,7 +304,7 @@ static void workers_change_at_the_barrier(uint64_t epoch_steps)
     assert_int_equal(bench->epoch_workers[2], 1);
     assert_int_equal(bench->epoch_workers[15], WORKERS);
     assert_int_equal(bench->status.workers_wanted, WORKERS);
-    assert_true(bench->status.sync.staleness <= 2 * WORKERS);
+    assert_true(bench->status.sync.staleness <= UINT64_C(2) * WORKERS);
     uint64_t samples = 0;
     for (uint32_t i = 0; i < WORKERS; i++)
         samples += status_of(bench, i)->samples;

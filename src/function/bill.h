@@ -21,5 +21,8 @@ struct bill_price {
  */
 struct bill_price bill_least(const struct bill_price *usual, int64_t gib_micro);
 
-/* `billed_ms` from 0 to a day, memory to 2^20, prices to 2^50: the result fits. */
+/* For megabytes times milliseconds, of any number of calls: rounded up once. Prices to 2^50, and
+ * what was used to 2^60: the result fits where it is below 2^63. */
+int64_t bill_use_micro(const struct bill_price *price, uint64_t mb_ms);
+/* The same of one call alone. `billed_ms` from 0 to a day, memory to 2^20: it fits. */
 int64_t bill_call_micro(const struct bill_price *price, uint32_t memory_mb, int64_t billed_ms);

@@ -15,7 +15,7 @@
 enum invoke_outcome {
     INVOKE_ANSWERED,
     INVOKE_FAILED,    /* the function did: out of time or memory, or by its own words */
-    INVOKE_THROTTLED, /* it was not called: too many are */
+    INVOKE_THROTTLED, /* it was not called: too many are, or nobody is there */
     INVOKE_LOST,      /* no answer came: what became of it is not known */
     INVOKE_OUTCOME_COUNT,
 };

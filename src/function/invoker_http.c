@@ -44,6 +44,7 @@ struct http_wait {
     struct http_wait *next, **place; /* where the list names it */
     invoke_function *callback;
     void *context;
+    bool is_unreached; /* nothing was asked */
 };
 
 /* ---- What comes ------------------------------------------------------------------------------ */
@@ -119,6 +120,9 @@ static void on_response(void *context, struct http_response *response, const str
     wait_free(wait);
     if (!response) {
         result.reason = reason->message;
+        result.billed_ms = told.is_unreached ? 0 : -1;
+        if (told.is_unreached)
+            result.outcome = INVOKE_THROTTLED;
     } else if (response->status == 200) {
         result.outcome = response->function_error[0] ? INVOKE_FAILED : INVOKE_ANSWERED;
         result.payload = buffer_text(&response->body);
@@ -186,7 +190,8 @@ static int http_invoke(struct invoker *invoker, struct text request, invoke_func
     ask.options.timeout_ms = http->time_ms + CALL_EXTRA_MS;
     ask.options.response_max = WORK_JSON_MAX;
     struct http_wait *wait = memory_zeroed(1, sizeof(*wait));
-    *wait = (struct http_wait){http->waits, &http->waits, callback, context};
+    *wait = (struct http_wait){http->waits, &http->waits, callback, context, false};
+    ask.options.is_unreached = &wait->is_unreached;
     if (wait->next)
         wait->next->place = &wait->next;
     http->waits = wait;

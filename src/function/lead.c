@@ -17,7 +17,6 @@ enum { MODELS_MAX = 4096, UPDATES_MAX = 4096, NEWEST_MAX = 256 };
 /* The head of a model. */
 struct model_head {
     uint64_t version, epoch, samples;
-    int64_t spent_micro;
     struct json_array spans; /* of struct batch_span */
 };
 
@@ -34,7 +33,6 @@ static const struct json_field head_fields[] = {
     {"version", JSON_U64, HEAD(version), .is_required = true, .maximum = INT64_MAX},
     {"epoch", JSON_U64, HEAD(epoch), .is_required = true, .maximum = INT64_MAX},
     {"samples", JSON_U64, HEAD(samples), .is_required = true, .maximum = INT64_MAX},
-    {"spent_micro", JSON_I64, HEAD(spent_micro), .maximum = INT64_MAX},
     {"spans", JSON_ARRAY, HEAD(spans), .is_required = true, .size_max = LEAD_SPANS_MAX,
      .schema = &span_schema},
 };
@@ -43,11 +41,13 @@ static const struct json_schema head_schema = JSON_SCHEMA("model", head_fields, 
 struct newest {
     uint64_t version; /* named before it is put */
     uint64_t before;  /* the newest as long as that one is not there */
+    int64_t spent_micro;
 };
 static const struct json_field newest_fields[] = {
     {"version", JSON_U64, offsetof(struct newest, version), .is_required = true,
      .maximum = INT64_MAX},
     {"before", JSON_U64, offsetof(struct newest, before), .maximum = INT64_MAX},
+    {"spent_micro", JSON_I64, offsetof(struct newest, spent_micro), .maximum = INT64_MAX},
 };
 static const struct json_schema newest_schema = JSON_SCHEMA("newest", newest_fields, struct newest);
 
@@ -58,7 +58,6 @@ struct lead {
     double rate;
     uint64_t version, published, epoch, samples;
     int64_t spent_micro;
-    int64_t named_spent_micro; /* when it was: what is put under a name never changes */
     uint64_t named;    /* as the newest; whether it is there is not known until it is published */
     bool is_published; /* as it is */
     bool is_between;   /* the next epoch has begun, and its first model is not published yet */
@@ -84,11 +83,8 @@ static int put_model(struct lead *lead, struct error *error)
     struct buffer head AUTO_BUFFER;
     struct buffer bytes AUTO_BUFFER;
     struct json_writer writer;
-    const struct model_head model = {lead->version,
-                                     lead->epoch,
-                                     lead->samples,
-                                     lead->named_spent_micro,
-                                     {lead->covered, lead->covered_count}};
+    const struct model_head model = {
+        lead->version, lead->epoch, lead->samples, {lead->covered, lead->covered_count}};
     buffer_init(&head, PARCEL_HEAD_MAX);
     buffer_init(&bytes, parcel_bytes_max(lead->options.parameter_count));
     json_writer_init(&writer, &head);
@@ -135,7 +131,7 @@ static int put_newest(struct lead *lead, struct error *error)
     char key[OBJECT_KEY_SIZE];
     struct buffer json AUTO_BUFFER;
     struct json_writer writer;
-    const struct newest newest = {lead->version, lead->published};
+    const struct newest newest = {lead->named, lead->published, lead->spent_micro};
     buffer_init(&json, NEWEST_MAX);
     json_writer_init(&writer, &json);
     json_write(&writer, &newest_schema, &newest);
@@ -161,8 +157,6 @@ static int name_next(struct lead *lead, struct error *error)
         if (object_store_delete(lead->options.store, key, error) < 0)
             return -1;
     }
-    if (lead->named != lead->version)
-        lead->named_spent_micro = lead->spent_micro;
     lead->named = lead->version;
     return put_newest(lead, error);
 }
@@ -277,7 +271,6 @@ static int read_model(struct lead *lead, uint64_t version, struct error *error)
     lead->version = lead->published = version;
     lead->epoch = head.epoch;
     lead->samples = head.samples;
-    lead->spent_micro = head.spent_micro;
     lead->models[lead->model_count++] = version;
     lead->is_published = true;
     return 0;
@@ -290,6 +283,7 @@ static int go_on(struct lead *lead, struct error *error)
         return error->code == ERROR_NOT_FOUND ? publish(lead, 0, error)
                                               : error_wrap(error, "the newest model");
     lead->named = newest.version;
+    lead->spent_micro = newest.spent_micro;
     if (read_model(lead, newest.version, error) == 0)
         return 0;
     if (error->code != ERROR_NOT_FOUND) /* else the lead was gone before it was there */
@@ -374,6 +368,11 @@ int64_t lead_spent(const struct lead *lead)
 void lead_set_spent(struct lead *lead, int64_t spent_micro)
 {
     lead->spent_micro = spent_micro;
+}
+
+int lead_note_spent(struct lead *lead, struct error *error)
+{
+    return put_newest(lead, error);
 }
 
 const struct batch_span *lead_covered(const struct lead *lead, size_t *out_count)

@@ -7,7 +7,8 @@
  * keys of its own run, which nobody looks at any more. Versions are put once: of two leads of one
  * job the slower finds its next version taken and stops with CONFLICT.
  *
- *     models/JOB/newest   {"version": N, "before": M}: N, named before it is put; M until then
+ *     models/JOB/newest   {"version": N, "before": M, "spent_micro": S}: N, named before it is put;
+ *                         M until then; S, what the job may have spent
  */
 #pragma once
 
@@ -50,9 +51,10 @@ uint64_t lead_version(const struct lead *lead);   /* updates in it */
 uint64_t lead_published(const struct lead *lead); /* the newest that functions can read */
 uint64_t lead_epoch(const struct lead *lead);
 uint64_t lead_samples(const struct lead *lead); /* behind it, of all epochs */
-/* Microcredits, as of the newest model; said before a model is published. */
+/* Microcredits of all leads of the job; they go with the next model, or are noted without one. */
 int64_t lead_spent(const struct lead *lead);
 void lead_set_spent(struct lead *lead, int64_t spent_micro);
+MUST_CHECK int lead_note_spent(struct lead *lead, struct error *error);
 /* What the model has of the epoch, for the plan of a lead that goes on. */
 const struct batch_span *lead_covered(const struct lead *lead, size_t *out_count);
 

@@ -3,7 +3,8 @@
  *
  * Before a call its most is held: its time limit and the longest start at its price. So what is
  * spent and held together never passes the budget. A call costs what it is billed for, of the
- * memory that it had; one of which nothing is known costs all that was held for it.
+ * memory that it had; one of which nothing is known costs all that was held for it. Calls are
+ * short: what all of them used is rounded up to a microcredit once, not each of them.
  */
 #pragma once
 
@@ -18,7 +19,12 @@ struct purse {
     struct bill_price price;
     int64_t budget_micro; /* 0: there is none */
     int64_t spent_micro, held_micro;
+    uint64_t used_mb_ms; /* of what is spent: what is billed by use, */
+    int64_t other_micro; /* and the rest */
 };
+
+/* What was spent before is spent. */
+struct purse purse_begin(struct bill_price price, int64_t budget_micro, int64_t spent_micro);
 
 /* INT64_MAX: there is no budget. */
 int64_t purse_left(const struct purse *purse);

@@ -25,13 +25,25 @@ TEST(a_call_costs_what_it_was_billed_for)
 
 TEST(a_call_costs_by_the_memory_it_had)
 {
-    struct purse purse = {price};
-    const struct purse_paid less =
-        pay((struct invoke_result){.billed_ms = 40, .memory_mb = 64}, &purse);
-    assert_int_equal(less.cost_micro, bill_call_micro(&price, 64, 40));
-    const struct purse_paid more =
-        pay((struct invoke_result){.billed_ms = 40, .memory_mb = 1024}, &purse);
-    assert_int_equal(more.cost_micro, bill_call_micro(&price, 1024, 40));
+    struct purse less = {price}, more = {price};
+    assert_int_equal(
+        pay((struct invoke_result){.billed_ms = 40, .memory_mb = 64}, &less).cost_micro,
+        bill_call_micro(&price, 64, 40));
+    assert_int_equal(
+        pay((struct invoke_result){.billed_ms = 40, .memory_mb = 1024}, &more).cost_micro,
+        bill_call_micro(&price, 1024, 40));
+}
+
+TEST(many_short_calls_are_rounded_up_once)
+{
+    const struct bill_price low = {.core_micro_per_hour = 20000, .ram_micro_per_hour = 2000};
+    struct purse purse = purse_begin(low, 0, 7);
+    int64_t sum = 0;
+    for (int i = 0; i < 528; i++)
+        sum += pay((struct invoke_result){.billed_ms = 38}, &purse).cost_micro;
+    assert_int_equal(sum, bill_call_micro(&low, 128, INT64_C(528) * 38));
+    assert_true(sum < 528 / 20);
+    assert_int_equal(purse.spent_micro, 7 + sum);
 }
 
 TEST(no_call_costs_more_than_was_held_for_it)
@@ -42,9 +54,12 @@ TEST(no_call_costs_more_than_was_held_for_it)
                                          {.billed_ms = 15001},
                                          {.billed_ms = 9000, .memory_mb = 10240},
                                          {.billed_ms = INT64_MAX}};
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(pay(dear[i], &purse).cost_micro, most);
-    assert_int_equal(purse.spent_micro, 4 * most);
+    for (int i = 0; i < 4; i++) {
+        struct purse fresh = {price};
+        assert_int_equal(pay(dear[i], &fresh).cost_micro, most);
+        assert_true(pay(dear[i], &purse).cost_micro <= most);
+    }
+    assert_true(purse.spent_micro > 4 * most - 4 && purse.spent_micro <= 4 * most);
 }
 
 TEST(a_call_of_which_nothing_is_known_costs_all_that_was_held)
@@ -82,6 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_costs_what_it_was_billed_for),
         cmocka_unit_test(a_call_costs_by_the_memory_it_had),
+        cmocka_unit_test(many_short_calls_are_rounded_up_once),
         cmocka_unit_test(no_call_costs_more_than_was_held_for_it),
         cmocka_unit_test(a_call_of_which_nothing_is_known_costs_all_that_was_held),
         cmocka_unit_test(an_answer_without_a_bill_costs_the_time_it_took),

@@ -53,6 +53,9 @@ struct http_call_options {
     bool (*may_dial)(void *context, const struct address *address);
     /* Asked about once a second while the exchange lasts; true ends it as on_chunk does. */
     bool (*is_stopped)(void *context);
+    /* Set where no connection came about, so that nothing was asked; outlives the exchange. May be
+     * NULL. */
+    bool *is_unreached;
 
     /* 64 hex digits, SHA-256 of the server's public key (SPKI): this key is trusted and no other,
      * whatever its certificate says. NULL: the system's authorities decide. HTTPS only. */

@@ -311,6 +311,7 @@ static void set_hooks(struct http_exchange *exchange, const struct http_call_opt
         SET(CURLOPT_OPENSOCKETFUNCTION, on_dial);
         SET(CURLOPT_OPENSOCKETDATA, exchange);
     }
+    exchange->is_unreached = options->is_unreached;
     if (options->is_stopped) {
         exchange->is_stopped = options->is_stopped;
         SET(CURLOPT_NOPROGRESS, 0L);
@@ -441,6 +442,9 @@ int http_exchange_finish(struct http_exchange *exchange, CURLcode result, struct
         keep(text_of(redirect), exchange->response->redirect, sizeof(exchange->response->redirect));
         return 0;
     }
+    if (exchange->is_unreached &&
+        (result == CURLE_COULDNT_CONNECT || result == CURLE_COULDNT_RESOLVE_HOST))
+        *exchange->is_unreached = true;
     if (result == CURLE_COULDNT_CONNECT && exchange->undialled[0])
         return error_set(error, ERROR_REFUSED, "its address %s may not be dialled",
                          exchange->undialled);

@@ -16,6 +16,7 @@ struct http_exchange {
     int (*on_head)(void *context, const struct http_response *head); /* NULL once it was called */
     bool (*may_dial)(void *context, const struct address *address);
     bool (*is_stopped)(void *context);
+    bool *is_unreached;
     void *context;
     char undialled[ADDRESS_TEXT_SIZE]; /* an address that was not approved; "": none */
     bool is_cancelled;                 /* no more of the body is wanted */

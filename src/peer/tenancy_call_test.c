@@ -36,7 +36,7 @@ static void one_too_many_waits_a_minute_and_costs_nothing(void **state)
     }
     wait_for_timer(scene, 0);
     advance(scene, 29000);
-    assert_called(scene, 1, false, "for 60 s others took all of the function's calls");
+    assert_called(scene, 1, false, "for 60 s no call was let in");
     assert_int_equal(tenancy_called_ms(scene->tenancy), 0);
     scene->reply = REPLY_DONE; /* the next is not held to what was before */
     call(scene, 2);

@@ -1,6 +1,6 @@
 """Jobs trained on functions: here and on a host, to the end, out of money, resumed and with functions killed.
 
-covers function/driver.c, function/invoker_http.c, cli/command_function_train.c, cli/function_job.c
+covers function/driver.c, function/invoker_http.c, cli/command_function_train.c, cli/function_job.c, cli/function_training.c, cli/function_training_view.c
 """
 import contextlib
 import http.server
@@ -64,7 +64,7 @@ def test_a_job_is_trained_here_and_each_update_is_in_the_model(souk, tmp_path):
     # A third of each was added, of three functions. The first model is not kept, but a second job of the same
     # seed begins at it, and has no credits to go on.
     refused = souk("function", "train", write_job(tmp_path), "-o", tmp_path / "other", "--functions", 1, "--budget",
-                   "0.000001", code=6)
+                   "0.000001", "--keep-updates", code=6)
     assert "too small for one call" in refused.stderr and "256 MB for 60 s" in refused.stderr
     assert not (tmp_path / "other/model.safetensors").exists()
     again, = (path.name for path in (store / "models").iterdir() if path.name != result["job"])
@@ -290,3 +290,47 @@ def test_what_cannot_be_is_refused(souk, tmp_path):
     small.mkdir()
     assert "token" in souk("function", "train", job, "--url", "http://127.0.0.1:1", "--store", small, "-o", tmp_path,
                            "--token-file", tmp_path / "no-token", code=3).stderr
+
+
+def test_what_would_mean_something_else_is_refused_and_leaves_nothing(souk, tmp_path):
+    job = write_job(tmp_path, epochs=1)
+
+    def refused(*options, code=2):
+        return souk("function", "train", job, "-o", tmp_path / "model", *options, code=code).stderr
+
+    for option in ("--budget", "--core-price", "--ram-price"):
+        for value in ("0", "-1"):
+            assert "must be from 0.000001 credits to 1000000.000000 credits" in refused(option, value)
+    assert "must be from 0.1 % to" in refused("--rate", "0")
+    assert "above --memory, which is 256" in refused("--memory-least", 512)
+    assert 'there is no job "nope-1234" in the store' in refused("--resume", "nope-1234", code=3)
+    assert "the budget is too small for one call" in refused("--budget", "0.000002", code=6)
+    assert not [path for path in store_of(souk).rglob("*") if path.is_file()]
+
+
+def test_short_calls_cost_what_they_come_to_together(souk, tmp_path):
+    result = train(souk, write_job(tmp_path, epochs=1), "-o", tmp_path / "model", "--functions", 2, "--span", 2, "--memory", 128)
+    assert result["calls"] >= 300
+    # At the market's first prices: 0.02 credits for a core-hour, 0.002 for a GiB-hour.
+    worth = result["billed_ms"] / 3.6e6 * (128 / 1769 * 20000 + 128 / 1024 * 2000)
+    assert abs(result["spent_micro"] - worth) <= 1.01, worth
+    assert result["spent_micro"] < result["calls"]
+
+
+def test_a_host_that_starts_anew_is_waited_for_and_costs_nothing_meanwhile(souk, tmp_path):
+    """Where nobody listens nothing was called."""
+    first = Host(souk, "--memory", "128")
+    address = first.ready["url"].removeprefix("http://")
+    lead = souk.start("function", "train", write_job(tmp_path, batch=50, epochs=4), "--url", first.ready["url"], "--store",
+                      first.ready["store"], "--memory", 128, "--functions", 2, "-o", tmp_path / "model", "--json")
+    while instances(first) == []:
+        assert lead.poll() is None, lead.stderr.read()
+        time.sleep(0.01)
+    first.process.kill()
+    first.process.communicate()
+    with Host(souk, "--memory", "128", "--listen", address):
+        out, told = lead.communicate(timeout=300)
+    assert lead.returncode == 0, told
+    result = json.loads(out)
+    assert result["end"] == "epochs" and result["samples"] == 4 * 60000
+    assert result["throttled"] > 0
