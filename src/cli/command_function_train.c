@@ -139,8 +139,8 @@ static int run_driver(struct training *training, struct error *error)
 {
     struct loop_signal *term = NULL, *interrupt = NULL;
     struct driver_outcome outcome = {0};
-    output_note(training->cli, "Job %s begins at model %" PRIu64 ".", training->job.name,
-                lead_version(training->lead));
+    output_note(training->cli, "Job %s %s at model %" PRIu64 ".", training->job.name,
+                training->wanted->resume ? "goes on" : "begins", lead_version(training->lead));
     output_note(training->cli, "Schedule %s: %s.",
                 function_schedule_names[training->wanted->schedule],
                 function_schedule_plan(training->schedule));

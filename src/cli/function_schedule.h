@@ -44,7 +44,7 @@ DEFINE_AUTO(function_schedule);
 
 /* What it will do, in a sentence. */
 const char *function_schedule_plan(const struct function_schedule *schedule);
-struct function_choice function_schedule_choose(void *schedule, const struct function_state *state);
+struct function_choice function_schedule_choose(void *context, const struct function_state *state);
 /* The agent with what it has learned. */
 MUST_CHECK int function_schedule_save_agent(const struct function_schedule *schedule,
                                             const char *path, struct error *error);

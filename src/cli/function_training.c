@@ -77,8 +77,10 @@ static int read_job(struct training *training, struct error *error)
     if (job_view_read_file(training->cli, wanted->file, &training->spec, error) < 0)
         return -1;
     if (job_spec_is_command(&training->spec) || job_train_peer(&training->spec.train).size > 0)
-        return error_set(error, ERROR_INVALID,
-                         "functions train jobs with train: and data that may be sent to them");
+        return error_set(
+            error, ERROR_INVALID,
+            "file: functions train jobs that have train:, and data that may be sent to "
+            "them");
     if (train_data_open(training->cli->arena, &training->spec, wanted->dataset_dir, note_reading,
                         training->cli, &training->data, error) < 0 ||
         job_train_model(&training->spec.train, &training->data->shape, &training->model_spec,
@@ -175,7 +177,7 @@ static int check_resumed(const struct training *training, struct error *error)
     struct error ignored;
     char key[OBJECT_KEY_SIZE];
     struct buffer bytes AUTO_BUFFER;
-    buffer_init(&bytes, 2 * WORK_JSON_MAX);
+    buffer_init(&bytes, (size_t)2 * WORK_JSON_MAX);
     if (work_check_job_name(training->wanted->resume, error) < 0)
         return error_wrap(error, "--resume");
     work_job_key(training->wanted->resume, key);

@@ -57,13 +57,14 @@ MUST_CHECK int function_training_open(struct training *training, struct error *e
 /* What runs is ended before what it runs on. */
 void function_training_done(struct training *training);
 
-MUST_CHECK int function_training_measure(void *training, const float *parameters,
+MUST_CHECK int function_training_measure(void *context, const float *parameters,
                                          struct driver_measure *out_measure, struct error *error);
 MUST_CHECK int function_training_save(const struct training *training,
                                       const struct driver_outcome *outcome, double seconds,
                                       struct error *error);
 
-/* An epoch is over: shown, and kept for the JSON; functions get a token anew. */
-void function_training_on_epoch(void *training, const struct driver_report *report);
+/* The context of both is the training. An epoch is over: shown, and kept for the JSON; functions
+ * get a token anew. */
+void function_training_on_epoch(void *context, const struct driver_report *report);
 void function_training_print(const struct training *training, const struct driver_outcome *outcome,
                              double seconds);

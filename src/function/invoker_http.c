@@ -318,11 +318,15 @@ int invoker_open_http(const struct invoker_http_options *options, struct invoker
     if (options->credentials && !options->token)
         http->credentials = *options->credentials;
     const char *region = http->credentials.region[0] ? http->credentials.region : "us-east-1";
-    int size = options->url ? snprintf(http->base, sizeof(http->base), "%s/2015-03-31/functions/%s",
-                                       options->url, options->name)
-                            : snprintf(http->base, sizeof(http->base),
-                                       "https://lambda.%s.amazonaws.com/2015-03-31/functions/%s",
-                                       region, options->name);
+    size_t url_size = options->url ? strlen(options->url) : 0;
+    while (url_size > 0 && options->url[url_size - 1] == '/')
+        url_size--;
+    int size = options->url
+                   ? snprintf(http->base, sizeof(http->base), "%.*s/2015-03-31/functions/%s",
+                              (int)url_size, options->url, options->name)
+                   : snprintf(http->base, sizeof(http->base),
+                              "https://lambda.%s.amazonaws.com/2015-03-31/functions/%s", region,
+                              options->name);
     int result = size < (int)sizeof(http->base)
                      ? 0
                      : error_set(error, ERROR_INVALID, "the function's address is too long");

@@ -20,6 +20,10 @@ int object_store_open(const struct object_store_options *options, struct object_
 {
     if (object_store_is_market(text_of(options->place)))
         return object_store_open_market(options, out_store, error);
+    if (strstr(options->place, "://") && !object_store_is_remote(text_of(options->place)))
+        return error_set(error, ERROR_INVALID,
+                         "the store \"%.160s\": is a folder, s3://bucket/prefix, or market",
+                         options->place);
     return object_store_is_remote(text_of(options->place))
                ? object_store_open_s3(options, out_store, error)
                : object_store_open_folder(options, out_store, error);

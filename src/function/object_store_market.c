@@ -219,7 +219,7 @@ static int attempt(struct market_store *market, const struct request *request,
     };
     if (http_session_call(market->session, &options, response, error) == 0)
         return response->status / 100 == 2 ? 0 : refuse(request, response, error);
-    if (exchange.is_too_long)
+    if (exchange.is_too_long && request->sink)
         return error_set(error, ERROR_EXHAUSTED, "\"%s\" is longer than %zu bytes", request->key,
                          sink_max(request->sink));
     if (exchange.has_failed)

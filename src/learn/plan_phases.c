@@ -79,7 +79,8 @@ static void look_at_pair(const struct plan_stand *stand, const struct phase *fir
     const double most = first->choice.function_count == last->choice.function_count
                             ? 0
                             : whole_epochs(last->needed - stand->work, first, stand->doubt);
-    for (double count = 0; count <= fmin(most, stand->epochs_left); count++) {
+    const uint32_t count_max = (uint32_t)fmin(most, stand->epochs_left);
+    for (uint32_t count = 0; count <= count_max; count++) {
         const struct plan_outlook tried = look(stand, first, last, count);
         consider(search, &tried, is_second);
     }
