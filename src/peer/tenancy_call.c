@@ -104,8 +104,8 @@ static void wait_for_room(struct function_call *call, const char *reason)
         loop_timer_start(call->timer, THROTTLED_MS);
         return;
     }
-    snprintf(words, sizeof(words), "for %d s no call was let in: %.120s",
-             THROTTLED_MAX_MS / 1000, reason);
+    snprintf(words, sizeof(words), "for %d s no call was let in: %.120s", THROTTLED_MAX_MS / 1000,
+             reason);
     answer_failure(call, words);
 }
 
