@@ -46,7 +46,7 @@ def lambda_api(souk, tmp_path):
 def job(souk, lambda_api, tmp_path):
     """A real one, in the store: its description, its records and a model; what trained it here says."""
     path = write_job(tmp_path, batch=100, epochs=1)
-    return json.loads(souk("function", "train", path, "--store", STORE, "--functions", 1, "--memory", 512, "--span", 100,
+    return json.loads(souk("function", "train", path, "--store", STORE, "--keep-updates", "--functions", 1, "--memory", 512, "--span", 100,
                            "--json", "-o", tmp_path / "model").stdout)
 
 
@@ -102,7 +102,7 @@ def test_keys_that_are_refused_are_said(lambda_api, job, tmp_path):
 def test_a_call_ends_before_its_time_does(souk, lambda_api, tmp_path):
     path = tmp_path / "job.yaml"
     path.write_text(write_job(tmp_path, batch=100, epochs=1).read_text().replace("logistic", "lenet5"))
-    job = json.loads(souk("function", "train", path, "--store", STORE, "--functions", 2, "--memory", 1769, "--json",
+    job = json.loads(souk("function", "train", path, "--store", STORE, "--keep-updates", "--functions", 2, "--memory", 1769, "--json",
                           "-o", tmp_path / "model").stdout)
     with Instance(lambda_api.task, tmp_path / "one", lambda_api.keys(), 512, 1) as instance:
         status, body, report = instance.call(request_of(job, batch_count=600))
