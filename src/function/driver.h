@@ -5,9 +5,10 @@
  * staleness (function/epoch_plan.h); between epochs all are waited for, the model is measured, and
  * a chooser says how many functions the next has and how large they are.
  *
- * Money (function/purse.h): what was spent so far goes with every model that is published, so that
- * the budget is the job's, whichever lead spends it. When no call can be held for any more, the job
- * ends with the best model so far; where none can from the start, it does not begin.
+ * Money (function/purse.h): what may have been spent is noted before calls are made, so that the
+ * budget is the job's, whichever lead spends it, and however that ends. When no call can be held
+ * for any more, the job ends with the best model so far; where none can from the start, it does not
+ * begin.
  *
  * A span that fails is called again, FAILURES_MAX times before the job fails; then, too, the best
  * model is kept.

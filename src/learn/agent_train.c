@@ -69,11 +69,6 @@ void agent_train_free(struct agent_train *train)
     free(train);
 }
 
-double agent_train_lambda(const struct agent_train *train)
-{
-    return train->lambda;
-}
-
 static double log_chance(const struct agent_policy *policy, const double *action)
 {
     double sum = 0;

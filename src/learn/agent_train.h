@@ -43,5 +43,3 @@ bool agent_train_begin(struct agent_train *train);
 struct epoch_choice agent_train_choose(struct agent_train *train, const struct epoch_state *state);
 /* `state`: after the epoch. */
 void agent_train_see(struct agent_train *train, const struct epoch_state *state);
-
-double agent_train_lambda(const struct agent_train *train);
