@@ -43,6 +43,7 @@ demo: all
 	@build/souk demo
 
 test: all
+	@tools/install-deps --test
 	@tools/run-tests release
 
 test-sample: all

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from conftest import Souk, noted_folder, pytest_runtest_makereport  # noqa: E402,F401
+from program import Souk  # noqa: E402
 from emulated import Cloud, Moto, refusal  # noqa: E402
 from serving import PROGRAM, Market, audit  # noqa: E402
 from training import job_spec, submit, wait_for  # noqa: E402

@@ -15,7 +15,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from conftest import ROOT, Souk  # noqa: E402
+from program import ROOT, Souk  # noqa: E402
 from emulated import BUCKET, EMULATOR, Instance, Lambda, unpack  # noqa: E402
 from functions import write_job  # noqa: E402
 

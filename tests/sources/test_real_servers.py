@@ -18,7 +18,7 @@ import urllib.request
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from conftest import Souk  # noqa: E402
+from program import Souk  # noqa: E402
 from test_results import WHOLE, fetch, left  # noqa: E402,F401
 from test_sources import assert_trained, images, rows, scratch, train  # noqa: E402,F401
 

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from conftest import Souk
+from program import Souk
 from serving import HUNG_S, Market
 
 PASSWORD = "correct horse battery"

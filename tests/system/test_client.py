@@ -14,7 +14,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import ROOT
+from program import ROOT
 from scripted_market import ScriptedMarket, idx, write_data_set
 from serving import HUNG_S
 from tfevents_file import read_scalars

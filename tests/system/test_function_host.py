@@ -11,7 +11,7 @@ import signal
 import stat
 
 import pytest
-from conftest import Souk
+from program import Souk
 from functions import Host, ancestors, instances, log_of, wait_for, write_job
 from serving import HUNG_S
 

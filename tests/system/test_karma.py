@@ -3,7 +3,7 @@ import pathlib
 import re
 
 import pytest
-from conftest import Souk
+from program import Souk
 from serving import Market
 
 

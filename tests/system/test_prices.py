@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import Souk
+from program import Souk
 from serving import HUNG_S, Market, audit
 
 SLOT_MS = 6 * 3600 * 1000

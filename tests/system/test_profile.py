@@ -9,7 +9,7 @@ import sqlite3
 
 import pytest
 
-from conftest import Souk
+from program import Souk
 from training import running, submit, wait_for
 
 SCHEMAS = json.loads((pathlib.Path(__file__).resolve().parents[2] / "docs/openapi/openapi.json")

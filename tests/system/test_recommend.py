@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 
-from conftest import Souk
+from program import Souk
 from training import job_spec, running, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from conftest import Souk
+from program import Souk
 from serving import HUNG_S, Market
 from terminal import Terminal, screen
 

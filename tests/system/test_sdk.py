@@ -19,7 +19,7 @@ import threading
 
 import pytest
 
-from conftest import ROOT
+from program import ROOT
 from serving import HUNG_S, PROGRAM, Market, is_built_with
 from training import Lender, submit, wait_for
 

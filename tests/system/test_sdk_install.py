@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from program import ROOT
 from serving import PROGRAM, is_built_with
 
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libsouk.so.0"

@@ -10,7 +10,7 @@ import struct
 import subprocess
 
 import pytest
-from conftest import ROOT
+from program import ROOT
 from serving import HUNG_S
 
 

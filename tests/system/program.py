@@ -1,14 +1,11 @@
-"""What whole-program tests share: the program, run with a home of its own."""
+"""The program, run with a home of its own."""
 import os
 import pathlib
 import subprocess
 
-import pytest
 from serving import HUNG_S
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-LOG_LINES = 12
-FOLDER = pytest.StashKey()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Souk:
@@ -32,29 +29,3 @@ class Souk:
                                 input=stdin, capture_output=True, text=True, timeout=HUNG_S)
         assert result.returncode == code, result.stderr
         return result
-
-
-@pytest.fixture
-def souk(tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-    return Souk(home)
-
-
-@pytest.fixture(autouse=True)
-def noted_folder(request, tmp_path):
-    """First of all, so that a case whose place could not be set up has it too."""
-    request.node.stash[FOLDER] = tmp_path
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item):
-    """A case that failed shows what its daemons and markets logged last."""
-    outcome = yield
-    report = outcome.get_result()
-    folder = item.stash.get(FOLDER, None)
-    if not report.failed or folder is None:
-        return
-    for path in sorted(folder.rglob("*.log")):
-        lines = path.read_text(errors="replace").splitlines()[-LOG_LINES:]
-        report.sections.append((f"log {path.relative_to(folder)}", "\n".join(f"log {line}" for line in lines)))

@@ -1,0 +1,86 @@
+"""All tests in Python share this: a folder that is kept when a case fails, and an exit status of its own for a file whose
+cases were all skipped.
+
+tools/run-tests names the test in SOUK_TEST and the folder that keeps failures in SOUK_FAILED.
+"""
+import os
+import pathlib
+import shutil
+import tempfile
+
+import pytest
+
+from program import Souk
+
+TESTS = pathlib.Path(__file__).resolve().parent
+FAILED = os.environ.get("SOUK_FAILED", str(TESTS.parent / "build/ci/failed"))
+ALL_SKIPPED = 77  # CTest's SKIP_RETURN_CODE
+LOG_LINES = 12
+KEPT_BYTES_MAX = 8 << 20
+LOGS = pytest.StashKey()
+
+
+@pytest.fixture
+def souk(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    return Souk(home)
+
+
+def name_of(config):
+    """tests/system/test_run.py is system/run."""
+    path = pathlib.Path(config.args[0].partition("::")[0]).resolve()
+    whole = path.relative_to(TESTS).with_suffix("").as_posix() if path.is_relative_to(TESTS) else path.stem
+    return os.environ.get("SOUK_TEST", whole.replace("test_", ""))
+
+
+def pytest_configure(config):
+    if not config.option.basetemp:
+        # Short, since the paths of sockets are; tools/run-tests finds it by its name when a test is killed.
+        config.option.basetemp = tempfile.mkdtemp(prefix=f"souk-{name_of(config).replace('/', '-')}-")
+
+
+def logs_below(folder):
+    return {path: path.stat().st_size for path in sorted(folder.rglob("*.log")) if path.is_file()}
+
+
+def pytest_runtest_setup(item):
+    item.stash[LOGS] = logs_below(pathlib.Path(item.config.option.basetemp))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """A failed case shows the last lines of every log that grew during it."""
+    outcome = yield
+    report = outcome.get_result()
+    if not report.failed:
+        return
+    folder = pathlib.Path(item.config.option.basetemp)
+    before = item.stash.get(LOGS, {})
+    for path, size in logs_below(folder).items():
+        if size != before.get(path):
+            lines = path.read_text(errors="replace").splitlines()[-LOG_LINES:]
+            report.sections.append((f"log {path.relative_to(folder)}", "\n".join(f"log {line}" for line in lines)))
+
+
+def keep(folder, kept):
+    """Copies what explains a failure: files of ordinary size, no sockets, pipes or links."""
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not os.path.islink(os.path.join(root, name))]
+        for name in files:
+            path = pathlib.Path(root, name)
+            if path.is_file() and not path.is_symlink() and path.stat().st_size <= KEPT_BYTES_MAX:
+                copy = kept / path.relative_to(folder)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    outcomes = session.config.pluginmanager.get_plugin("terminalreporter").stats
+    folder = pathlib.Path(session.config.option.basetemp)
+    if outcomes.get("failed") or outcomes.get("error"):
+        keep(folder, pathlib.Path(FAILED) / name_of(session.config))
+    elif outcomes.get("skipped") and not outcomes.get("passed"):
+        session.exitstatus = ALL_SKIPPED
+    shutil.rmtree(folder, ignore_errors=True)
