@@ -2,7 +2,8 @@
 #
 #   make          build the program at build/souk
 #   make demo     a market, three unequal lenders, one real training job
-#   make test     every test (test-sample: what CI runs of them, without the slowest)
+#   make test     every test, as CI runs them
+#   make coverage  the same, and which lines of each folder they ran
 #   make test-frameworks   jobs of torch, TensorFlow, Spark and Open MPI themselves; as root; brings about 1 GB the first time
 #   make test-sources   data at an S3 and an HDFS that are not ours; brings about 150 MB the first time
 #   make test-slurm   a Slurm partition that lends its nodes: slurmctld and four slurmd on this machine; as root
@@ -26,7 +27,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h' 'include/*.h' 'examples/*.c')
 
-.PHONY: all deps web demo test test-sample test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 lambda lambda-here lambda-arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps web demo test test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang coverage sanitized fuzz fuzz-replay arm64 lambda lambda-here lambda-arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -45,9 +46,6 @@ demo: all
 test: all
 	@tools/install-deps --test
 	@tools/run-tests release
-
-test-sample: all
-	@tools/run-tests release -LE 'slow|simulation'
 
 # moto, which checks signatures, and Hadoop's name and data node, from PyPI and Maven.
 test-sources: all
@@ -131,6 +129,13 @@ tsan-system: all
 	@cmake --build --preset tsan -j $(JOBS) --target souk escape
 	@install build/release/souk build/tsan/souk.plain
 	@SOUK_PROGRAM=$(CURDIR)/build/tsan/souk tools/tsan-system $(TSAN_SYSTEM)
+
+# Lines that were run, folder by folder.
+coverage: deps web
+	@find build/coverage -name '*.gcda' -delete 2>/dev/null || :
+	@tools/install-deps --test
+	@tools/run-tests coverage -LE bench
+	@tools/coverage
 
 clang: deps web
 	@tools/run-tests clang

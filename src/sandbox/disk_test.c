@@ -16,10 +16,8 @@ static char folder[] = "/tmp/souk-disk-test-XXXXXX";
 static void skip_without_disks(void)
 {
     char reason[128];
-    if (!disk_can_bound(reason, sizeof(reason))) {
-        print_message("%s\n", reason);
-        skip();
-    }
+    if (!disk_can_bound(reason, sizeof(reason)))
+        SKIP("%s", reason);
 }
 
 /* How many bytes fit into one file there. */

@@ -143,7 +143,7 @@ TEST(what_is_mounted_in_a_folder_is_taken_off_and_kept)
     assert_int_equal(access(kept, F_OK), 0);
     ASSERT_OK(folder_remove(outside, &error));
     if (!is_mounted)
-        skip(); /* only root can mount */
+        SKIP("only root can mount");
 }
 
 int main(void)

@@ -56,7 +56,7 @@ TEST(many_processes_of_the_same_user_elsewhere_hinder_no_start)
     struct sandbox_host *host = NULL;
     struct error error = {0};
     if (geteuid() != 0 || sandbox_host_open("/tmp", NULL, &host, &error) < 0)
-        skip();
+        SKIP("needs root and cgroups");
     sandbox_host_free(host);
     int fds[2];
     pid_t others[OTHERS];

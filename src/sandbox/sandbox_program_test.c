@@ -73,7 +73,7 @@ static void disk_is_read_and_written_at_the_rate_given(void **state)
     struct trial *trial = *state;
     char disk[32];
     if (!sandbox_is_hard(trial->host) || !cgroup_find_disk(trial->lease, disk))
-        skip();
+        SKIP("needs root and cgroups with a disk to bound");
     const char *const argv[] = {"/bin/dd", "if=/dev/zero", "of=/lease/x", "bs=1M",
                                 "count=4", "oflag=direct", "status=none", NULL};
     const int64_t begin_ns = clock_monotonic_ns(&clock_system);
@@ -82,7 +82,7 @@ static void disk_is_read_and_written_at_the_rate_given(void **state)
         trial_run(trial, RUN(.argv = argv, .io_bytes_per_s = 2 * TRIAL_MIB), output);
     const int64_t took_ms = (clock_monotonic_ns(&clock_system) - begin_ns) / 1000000;
     if (strstr(output, "Invalid argument"))
-        skip(); /* a file system without direct access */
+        SKIP("a file system without direct access");
     assert_int_equal(result.code, 0);
     assert_true(took_ms >= 1000);
 }
@@ -96,7 +96,7 @@ static bool host_has(const char *command)
 static void torch_trains_with_loader_processes(void **state)
 {
     if (!host_has("/usr/bin/python3 -c 'import torch' 2>/dev/null"))
-        skip();
+        SKIP("python3-torch is not installed");
     struct trial *trial = *state;
     write_lease(trial, "job.py",
                 "import torch\n"
@@ -127,7 +127,7 @@ static int loopback_only(void *context, pid_t inside, struct error *error)
 static void java_runs_and_finds_its_network(void **state)
 {
     if (!host_has("test -x /usr/bin/java -a -x /usr/bin/javac"))
-        skip();
+        SKIP("default-jdk-headless is not installed");
     struct trial *trial = *state;
     write_lease(trial, "Job.java",
                 "public class Job { public static void main(String[] a) throws Exception {\n"
@@ -145,7 +145,7 @@ static void java_runs_and_finds_its_network(void **state)
 static void mpi_ranks_talk_to_each_other(void **state)
 {
     if (!host_has("test -x /usr/bin/mpirun && /usr/bin/python3 -c 'import mpi4py' 2>/dev/null"))
-        skip();
+        SKIP("openmpi-bin and python3-mpi4py are not installed");
     struct trial *trial = *state;
     write_lease(trial, "job.py",
                 "from mpi4py import MPI\n"

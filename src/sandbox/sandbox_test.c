@@ -233,7 +233,7 @@ static void idle_program_leaves_a_core_to_its_owner(void **state)
 {
     struct trial *trial = *state;
     if (!sandbox_is_hard(trial->host))
-        skip(); /* pacing gives a smaller share, no priority */
+        SKIP("needs root and cgroups: pacing gives a smaller share, no priority");
     struct error error = {0};
     cpu_set_t before, one;
     assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
@@ -308,7 +308,7 @@ static void what_is_killed_dies_with_a_core_and_not_after_everybody_else(void **
 {
     struct trial *trial = *state;
     if (!sandbox_is_hard(trial->host))
-        skip(); /* what is not held still by a group dies at once */
+        SKIP("needs root and cgroups: without a group nothing is held still");
     struct error error = {0};
     char folder[CGROUP_PATH_SIZE];
     AUTO(sandbox) struct sandbox *sandbox = trial_start(trial, RUN(.verb = "spin"), -1);

@@ -71,10 +71,8 @@ TEST(the_real_traces_are_read_whole)
     struct error error;
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): a test has one thread */
     const char *data = getenv("SOUK_DATA");
-    if (!data) {
-        print_message("SKIPPED: SOUK_DATA is not set\n");
-        skip();
-    }
+    if (!data)
+        SKIP("SOUK_DATA is not set");
     AUTO(workload_traces) struct workload_traces *traces = NULL;
     ASSERT_OK(workload_traces_read(data, &traces, &error));
     assert_true(traces->nasa.count > 18000);
