@@ -290,6 +290,12 @@ static const struct {
      "job.yaml:4:20: torch.processes: must be from 1 to 64"},
     {"name: a\nruntime: torch\nrun: b\ntorch: {processes: per_gpu}\n",
      "job.yaml:4:20: torch.processes: per_gpu needs GPUs: resources.accelerators"},
+    {MINIMAL "resources: {cpus: 2, accelerators: 'T4:1'}\n",
+     "job.yaml:3:36: resources.accelerators: runtime native trains on CPUs only: leave it out, or "
+     "use a runtime whose program uses GPUs, like torch"},
+    {MINIMAL "resources:\n  accelerators: {T4: 0.5}\n",
+     "job.yaml:4:17: resources.accelerators: runtime native trains on CPUs only: leave it out, or "
+     "use a runtime whose program uses GPUs, like torch"},
     /* inputs */
     {MINIMAL "inputs: {}\n", "job.yaml:3:9: inputs: must be a list"},
     {MINIMAL "inputs: [{name: a}]\n", "job.yaml:3:10: inputs[0].split: is missing"},
@@ -396,15 +402,15 @@ TEST(wishes_of_every_kind_are_read)
     struct job_spec spec;
     ASSERT_OK(job_file_parse(
         arena,
-        TEXT(MINIMAL "num_nodes: 2..8\n"
-                     "resources:\n"
-                     "  accelerators: {T4: 2}\n"
-                     "  bandwidth: 100\n"
-                     "  labels: [python3-torch, cuda-12]\n"
-                     "  network: open\n"
-                     "  install: wheels\n"
-                     "market: {start: cheapest before 2026-11-20T18:00Z, rush: true, max_rtt: 50ms,"
-                     " min_reliability: 0.9, min_speed: 50%, replace_lost: false}\n"),
+        TEXT("name: a\nruntime: torch\nrun: b\nnum_nodes: 2..8\n"
+             "resources:\n"
+             "  accelerators: {T4: 2}\n"
+             "  bandwidth: 100\n"
+             "  labels: [python3-torch, cuda-12]\n"
+             "  network: open\n"
+             "  install: wheels\n"
+             "market: {start: cheapest before 2026-11-20T18:00Z, rush: true, max_rtt: 50ms,"
+             " min_reliability: 0.9, min_speed: 50%, replace_lost: false}\n"),
         "job.yaml", &spec, NULL, &error));
     assert_int_equal(spec.num_nodes, 2);
     assert_int_equal(spec.num_nodes_max, 8);

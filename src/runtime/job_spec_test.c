@@ -8,8 +8,8 @@
 
 static const char whole[] =
     "{\"name\":\"j\",\"num_nodes\":3,\"num_nodes_max\":5,\"resources\":{\"cpus\":\"0.25+\","
-    "\"memory\":\"256MiB+\",\"disk_size\":\"1024MiB\",\"accelerators\":\"T4:16384MiB+:2\","
-    "\"bandwidth\":\"100Mbit\",\"labels\":[\"avx2\",\"cuda-12\"],\"network\":\"job\",\"install\":"
+    "\"memory\":\"256MiB+\",\"disk_size\":\"1024MiB\",\"bandwidth\":\"100Mbit\",\"labels\":["
+    "\"avx2\",\"cuda-12\"],\"network\":\"job\",\"install\":"
     "\"none\"},\"runtime\":\"native\",\"train\":{\"model\":\"lenet5\",\"data\":"
     "\"mnist\",\"shards\":\"even\",\"predict\":\"class\",\"loss\":\"cross_entropy\",\"optimizer\":{"
     "\"name\":\"sgd\","
@@ -178,7 +178,8 @@ TEST(the_work_part_carries_gamma_and_tick)
 
 static const char command[] =
     "{\"name\":\"j\",\"num_nodes\":2,\"resources\":{\"cpus\":\"1+\",\"memory\":\"256MiB+\","
-    "\"disk_size\":\"1024MiB\",\"network\":\"none\",\"install\":\"none\"},\"envs\":{\"A\":\"1\","
+    "\"disk_size\":\"1024MiB\",\"accelerators\":\"T4:16384MiB+:2\",\"network\":\"none\","
+    "\"install\":\"none\"},\"envs\":{\"A\":\"1\","
     "\"AB\":\"x y\",\"B\":\"\"},\"setup\":\"true\",\"run\":\"echo \\\"$A\\\"\\nexit "
     "3\",\"runtime\":"
     "\"command\",\"market\":{\"max_run_time\":\"60s\",\"start\":\"now\",\"rush\":false,"

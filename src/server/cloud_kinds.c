@@ -123,29 +123,6 @@ static struct text region_of(const struct catalogue *catalogue, struct text wish
                : TEXT("");
 }
 
-static bool is_named_before(const struct catalogue *catalogue, size_t index)
-{
-    const struct catalogue_type *type = catalogue_type_at(catalogue, index);
-    for (size_t i = 0; i < index; i++)
-        if (strcmp(catalogue_type_at(catalogue, i)->gpu, type->gpu) == 0 &&
-            strcmp(catalogue_type_at(catalogue, i)->region, type->region) == 0)
-            return true;
-    return false;
-}
-
-const char *cloud_kinds_gpus(struct arena *arena, const struct catalogue *catalogue,
-                             struct text region)
-{
-    const char *words = "";
-    for (size_t i = 0; i < catalogue_type_count(catalogue); i++) {
-        const struct catalogue_type *type = catalogue_type_at(catalogue, i);
-        if (type->gpu[0] && text_is(region_of(catalogue, region), type->region) &&
-            !is_named_before(catalogue, i))
-            words = arena_format(arena, "%s%s%s", words, words[0] ? ", " : "", type->gpu);
-    }
-    return words;
-}
-
 size_t cloud_kinds(struct arena *arena, const struct catalogue *catalogue,
                    const struct cloud_kinds_wish *wish, struct candidate **out_candidates)
 {

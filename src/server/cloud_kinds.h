@@ -30,10 +30,6 @@ size_t cloud_kinds(struct arena *arena, const struct catalogue *catalogue,
 /* Whether a catalogue's GPU is of the model that is asked for; none: any is. */
 bool cloud_kinds_is_gpu(const char *gpu, struct text model);
 
-/* What GPUs the region has, as of a wish's: "T4, L4". */
-const char *cloud_kinds_gpus(struct arena *arena, const struct catalogue *catalogue,
-                             struct text region);
-
 /* Microcredits: a core's hour at a cloud costs what one costs in a market that begins. */
 int64_t cloud_kinds_micro_per_usd(void);
 int64_t cloud_kinds_credits_micro(int64_t usd_micro, int64_t micro_per_usd);

@@ -387,11 +387,6 @@ static int choose_candidates(struct making *making, struct error *error)
                                kinds->busy[i].busy_until_ms, error);
     if (count == 0 && wanted.size && lenders + cloud_count > 0)
         return refuse_type("worker_type", wanted, &nearest, error);
-    if (count == 0 && making->catalogue && making->wanted.worker.gpus_milli > 0)
-        return error_set(
-            error, ERROR_UNAVAILABLE,
-            "no machine has such GPUs (resources.accelerators): those of clouds are %s",
-            cloud_kinds_gpus(making->call->arena, making->catalogue, making->region));
     if (count == 0)
         return refuse_none(making, "no machine on offer now suits this job",
                            wants_kind(&making->body, CANDIDATE_MARKET) ? kinds->worker_free_ms : 0,

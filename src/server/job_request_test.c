@@ -20,7 +20,7 @@ TEST(every_wish_of_the_file_reaches_the_core)
     struct job_request request = {0};
     ASSERT_OK(ask(MINIMAL
                   "num_nodes: 2..8\n"
-                  "resources: {cpus: 2+, memory: 1, accelerators: 'T4:16GiB+:2', bandwidth: 20,\n"
+                  "resources: {cpus: 2+, memory: 1, bandwidth: 20,\n"
                   "  labels: [avx2, cuda-12], network: job, install: index}\n"
                   "market: {start: by 6h, rush: true, max_rtt: 50ms, min_reliability: 0.9,\n"
                   "  min_speed: 0.5, replace_lost: false, max_run_time: 2h, max_total_cost: 3}\n"
@@ -34,10 +34,7 @@ TEST(every_wish_of_the_file_reaches_the_core)
     assert_true(request.has_replica);
     assert_int_equal(request.worker.cores_milli, 2000);
     assert_true(request.takes_more_cores);
-    assert_int_equal(request.worker.gpus_milli, 2000);
     assert_int_equal(request.worker.bandwidth_kbit, 20000);
-    assert_string_equal(request.wishes.gpu_model, "T4");
-    assert_int_equal(request.wishes.gpu_ram_bytes, INT64_C(16) << 30);
     assert_string_equal(request.wishes.labels, "avx2,cuda-12");
     assert_int_equal(request.wishes.network, OFFER_NETWORK_JOB);
     assert_int_equal(request.wishes.install, OFFER_INSTALL_INDEX);
@@ -51,6 +48,17 @@ TEST(every_wish_of_the_file_reaches_the_core)
     assert_false(request.is_spare);
     assert_int_equal(request.max_run_ms, 7200000);
     assert_int_equal(request.max_total_micro, 3000000);
+}
+
+TEST(gpus_of_a_program_reach_the_core)
+{
+    struct error error;
+    struct job_request request = {0};
+    ASSERT_OK(ask("name: j\nruntime: torch\nrun: b\nresources: {accelerators: 'T4:16GiB+:2'}\n",
+                  &request, &error));
+    assert_int_equal(request.worker.gpus_milli, 2000);
+    assert_string_equal(request.wishes.gpu_model, "T4");
+    assert_int_equal(request.wishes.gpu_ram_bytes, INT64_C(16) << 30);
 }
 
 TEST(a_large_model_has_a_parameter_server_with_more_memory)
@@ -152,6 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_wish_of_the_file_reaches_the_core),
+        cmocka_unit_test(gpus_of_a_program_reach_the_core),
         cmocka_unit_test(a_large_model_has_a_parameter_server_with_more_memory),
         cmocka_unit_test(what_is_not_said_wishes_nothing),
         cmocka_unit_test(what_is_no_plain_training_wishes_for_machines_that_take_it),

@@ -164,9 +164,10 @@ def test_a_job_has_machines_started_for_it(place, cloud):
     poor = {**spec, "market": {**spec["market"], "max_total_cost": "0.001"}}
     answer = market.post("/v1/jobs", poor, ana)
     assert answer.status == 400 and "cost 0.480000 credits an hour" in answer.json["detail"], answer
-    for field, much, words in (("cpus", "4", "m5.large has 2"), ("memory", "8", "lends 6"),
-                               ("accelerators", "T4:1", "has no GPU")):
-        more = {**spec, "resources": {**spec["resources"], field: much}}
+    program = {**{name: spec[name] for name in ("name", "num_nodes", "market")}, "run": "true"}
+    for job, field, much, words in ((spec, "cpus", "4", "m5.large has 2"), (spec, "memory", "8", "lends 6"),
+                                    (program, "accelerators", "T4:1", "has no GPU")):
+        more = {**job, "resources": {**spec["resources"], field: much}}
         answer = market.post("/v1/jobs", more, ana)
         assert answer.status == 400 and words in answer.json["detail"], answer
     # It asks for a tenth of a core, and takes, and pays for, the machine that nobody else may use.

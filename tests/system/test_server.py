@@ -401,6 +401,7 @@ def test_a_job_is_refused_for_its_spec_its_data_or_its_price(market, token):
             ("market", {"min_speed": -1}, "market.min_speed"),
             ("market", {"max_total_cost": "NaN"}, "market.max_total_cost"),
             ("resources", {"accelerators": "T4:many"}, "resources.accelerators"),
+            ("resources", {"accelerators": "T4:1"}, "resources.accelerators: runtime native trains on CPUs only"),
             ("resources", {"bandwidth": "9" * 30}, "resources.bandwidth")]:
         wrong = {**spec, part: {**spec.get(part, {}), **fields}}
         assert_problem(market.post("/v1/jobs", wrong, token), 400, "invalid", named)

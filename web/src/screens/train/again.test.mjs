@@ -37,3 +37,10 @@ test("files of mounts stay at their places, whole or in parts, and are no code",
   assert.deepEqual(again.inputs, inputs);
   assert.deepEqual(draft.rest, {});
 });
+
+test("GPUs are asked for by code alone", () => {
+  const resources = { accelerators: "T4:1" };
+  assert.equal(jobFile(draftOf(specOf({ resources }), usual)).resources.accelerators, "T4:1");
+  const model = draftOf(specOf({ runtime: "native", run: undefined, inputs: [], resources, train: { model: "mlp", data: "mnist" } }), usual);
+  assert.equal(jobFile(model).resources?.accelerators, undefined);
+});

@@ -375,7 +375,7 @@ export function jobFile(draft: Draft): Json {
       cpus: orMore(draft.cpus, draft.canHaveMoreCpus),
       memory: orMore(draft.memory, draft.canHaveMoreMemory),
       disk_size: words(draft.disk),
-      accelerators: words(draft.gpus),
+      accelerators: isCode ? words(draft.gpus) : undefined,
       network: isCode ? words(draft.network) : undefined,
       install: isCode ? draft.wheels?.install : undefined,
     }),

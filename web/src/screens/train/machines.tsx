@@ -43,7 +43,7 @@ function Size(props: StepProps) {
           <Toggle label={words.more} isOn={draft.canHaveMoreMemory} onValue={(canHaveMoreMemory) => change({ canHaveMoreMemory })} />
         </div>
         {typed("disk", "resources.disk_size", words.disk, words.diskHint)}
-        {typed("gpus", "resources.accelerators", words.gpus, words.gpusHint)}
+        {draft.kind === "code" && typed("gpus", "resources.accelerators", words.gpus, words.gpusHint)}
       </div>
       <More {...props} title={words.moreMachines} groups={groups.machines} />
     </Card>
