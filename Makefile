@@ -73,7 +73,7 @@ test-lambda: lambda
 
 bench: all
 	@tools/install-deps --bench
-	@for bench in $(filter-out bench/frameworks_%,$(wildcard bench/*.py)); do echo "== $$bench"; $$bench || exit 1; done
+	@for bench in bench/*.py; do echo "== $$bench"; $$bench || exit 1; done
 
 # Every built-in model, optimizer and kernel set beside torch (python3-torch), and what is exported as
 # onnxruntime, safetensors and tensorboard read it; minutes.

@@ -3,8 +3,8 @@
 
     bench/frameworks.py [--json] [--only start|ddp|adsp|spark|mnist] [--program build/souk]
 
-Each part is a program of its own beside this one, frameworks_PART.py, with options of its own; this runs them one after
-another and joins what they print. A part that is not there, or fails, is named, and the exit status is 1.
+Each part is a program of its own, frameworks/PART.py, with options of its own; this runs them one after another and joins
+what they print. A part that fails is named, and the exit status is 1.
 """
 import argparse
 import json
@@ -25,11 +25,7 @@ wanted = parser.parse_args()
 
 figures, missing = {}, []
 for part in [wanted.only] if wanted.only else PARTS:
-    path = HERE / f"frameworks_{part}.py"
-    if not path.exists():
-        missing.append(f"{part}: no {path.name}")
-        continue
-    done = subprocess.run([path, "--json", "--program", wanted.program], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([HERE / "frameworks" / f"{part}.py", "--json", "--program", wanted.program], stdout=subprocess.PIPE, text=True)
     if done.returncode == 0:
         figures |= json.loads(done.stdout)
     else:

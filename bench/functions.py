@@ -11,7 +11,7 @@ it, whatever else the machine does. Then a job of as many functions at a time is
 trained for one epoch: every call, and that each batch is in the model once.
 
 --schedules measures something else: real jobs to a loss, by schedules and by constant numbers of functions
-(functions_schedules.py says how).
+(functions/schedules.py says how).
 """
 import argparse
 import http.client
@@ -25,9 +25,10 @@ import tempfile
 import time
 import urllib.parse
 
-from functions_schedules import measure_schedules
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench/functions"))
+from schedules import measure_schedules  # noqa: E402 -- found through the line above
+
 GOALS = {"cold_start_ms": "<= 60", "warm_overhead_ms": "<= 5", "concurrent_errors": "0"}
 JOB = """
 name: many

@@ -4,8 +4,9 @@
     bench/gpu.py --torch VENV [--json] [--rounds 5] [--steps 600] [--program build/souk]
 
 A real market and a real lender on this machine, which lends the virtual environment that holds torch
-(`souk lend --software`) and one GPU. In each round the program (bench/gpu_step.py) runs once by hand
+(`souk lend --software`) and one GPU. In each round the program (bench/gpu/gpu_step.py) runs once by hand
 and once as a job, the first of the two in turn: six layers of 4096, batches of 1024 rows sent from pinned memory, bf16.
+On a machine without an NVIDIA GPU it says so and measures nothing.
 
 gpu_overhead     how much longer a step takes as a job, as a share; the median of the rounds
 gpu_start_ms     from `souk run` until the program's first line, less the same by hand; the median
@@ -29,12 +30,18 @@ GOALS = {"gpu_overhead": "<= 0.02", "gpu_start_ms": "<= 1000", "gpus_seen": "1",
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--torch", required=True, metavar="VENV", help="a virtual environment with torch for CUDA")
+    parser.add_argument("--torch", metavar="VENV", help="a virtual environment with torch for CUDA")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--program", default=str(ROOT / "build/souk"))
-    return parser.parse_args()
+    wanted = parser.parse_args()
+    if not list(pathlib.Path("/dev").glob("nvidia[0-9]*")):
+        print("NOT MEASURED: this machine has no NVIDIA GPU", file=sys.stderr)
+        sys.exit(0)
+    if not wanted.torch:
+        parser.error("--torch is missing: it names a virtual environment with torch for CUDA")
+    return wanted
 
 
 WANTED = arguments()
@@ -57,7 +64,7 @@ class Place:
         self.folder = folder
         self.files = folder / "files"
         self.files.mkdir()
-        shutil.copy(ROOT / "bench/gpu_step.py", self.files)
+        shutil.copy(ROOT / "bench/gpu/gpu_step.py", self.files)
         self.market = Market(folder / "market", "--no-local-lender")
         self.token, lender_token = self.market.sign_up("borrower"), self.market.sign_up("lender")
         code = self.market.post("/v1/machines/codes", {}, lender_token).json["code"]

@@ -103,7 +103,15 @@ def check_tests():
             and path not in tested and not path.with_name(path.stem + "_test.c").exists()]
 
 
-CHECKS = [check_depends, check_sources, check_tests]
+def check_benches():
+    """`make bench` runs every bench/*.py; what those import or start lies in a folder of theirs."""
+    return [f"{path.relative_to(ROOT)}: `make bench` runs it, and it has no run bit or no #! line; if a bench imports it, move it "
+            f"to bench/{path.stem.split('_')[0]}/"
+            for path in sorted((ROOT / "bench").glob("*.py"))
+            if not path.stat().st_mode & 0o100 or not path.read_text().startswith("#!")]
+
+
+CHECKS = [check_depends, check_sources, check_tests, check_benches]
 
 
 def main():

@@ -8,7 +8,7 @@ import browsing  # noqa: F401 -- makes the next one found
 from serving import PROGRAM
 
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
+sys.path.insert(0, str(BENCH / "page"))
 import trend  # noqa: E402 -- found through the line above
 
 

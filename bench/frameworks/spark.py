@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How soon a job of Spark's begins: from `souk job submit` to the start and the end of its cluster's first task.
 
-    bench/frameworks_spark.py [--json] [--rounds N] [--ranks N] [--program build/souk]
+    bench/frameworks/spark.py [--json] [--rounds N] [--ranks N] [--program build/souk]
 
 A market and three lenders on this machine; the job's master, driver and two workers with an executor each start with it. One
 job goes first: files and what Java maps are warm. Needs java and the venv of `tests/frameworks/venv spark`.
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/system"))
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--json", action="store_true")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How soon a framework's job begins: from `souk job submit` to the first line of Python on rank 0.
 
-    bench/frameworks_start.py [--json] [--rounds N] [--program build/souk]
+    bench/frameworks/start.py [--json] [--rounds N] [--program build/souk]
 
 A market and two lenders on this machine; a job of runtime torch whose script prints the time. One job goes first: files,
 sandboxes and the client's connections are warm. Python's own start is taken away: the same script, by hand, in turns.
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/system"))
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--json", action="store_true")

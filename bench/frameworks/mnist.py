@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long MNIST takes as TensorFlow within Spark's executors, beside DeepMarket's published runs of the same.
 
-    bench/frameworks_mnist.py [--json] [--epochs N] [--program build/souk]
+    bench/frameworks/mnist.py [--json] [--epochs N] [--program build/souk]
 
 DeepMarket (ECOFEC 2019, TensorFlowOnSpark, three workers of a core): 5, 10 and 100 epochs took 14, 28 and 280 minutes in a
 laboratory's network, 100 epochs 306 minutes across data centres. This runs examples/spark-tensorflow.py, 5 epochs of the same
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/system"))
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--json", action="store_true")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """torch's DistributedDataParallel over the job network beside plain processes on loopback, on this machine.
 
-    bench/frameworks_ddp.py [--json] [--rounds N] [--steps N] [--program build/souk]
+    bench/frameworks/ddp.py [--json] [--rounds N] [--steps N] [--program build/souk]
 
 Two ranks of one thread each train a model of a million parameters over gloo. In every round the job and two processes
 started as torchrun starts them take turns; the ratio of their steps per second is taken within a round, and the median
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/system"))
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--json", action="store_true")

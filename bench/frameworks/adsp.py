@@ -5,7 +5,7 @@ Prints JSON: how long each takes to the loss that DDP has at its end, and their 
 unequal by the same means for both: a step of a worker takes at least 40, 80 or 160 ms, its waiting for others not
 counted. `ddp_floor_s` is what the slowest worker's steps take at least: DDP cannot be sooner. Ranks are processes here, over loopback.
 
-    bench/frameworks_adsp.py [--json] [--rounds N] [--steps N] [--hivemind PYTHON] [--program build/souk]
+    bench/frameworks/adsp.py [--json] [--rounds N] [--steps N] [--hivemind PYTHON] [--program build/souk]
 
 With --hivemind, a Python that has the package hivemind and torch, Hivemind's optimizer takes turns with both, all of them under that
 Python: `adsp_vs_hivemind`. Its clock starts when all of its workers have found one another; it gives up after two minutes.
@@ -17,7 +17,7 @@ import pathlib
 import subprocess
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WORLD, STEP_S, BATCH, FEATURES = 3, 0.040, 16, 20
 LIMIT_S = 1800
 EVALUATE_S = 0.25

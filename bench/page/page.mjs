@@ -2,7 +2,7 @@
 //
 //   node page.mjs URL_WITH_CODE FOLDER first
 //   node page.mjs URL_WITH_CODE FOLDER watch JOB WORKERS SAMPLES
-import { browse } from "../tests/browser/kit.mjs";
+import { browse } from "../../tests/browser/kit.mjs";
 
 const [url, folder, part, job, workers, samples] = process.argv.slice(2);
 const COUNTED_MS = 5000;
