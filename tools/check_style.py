@@ -9,6 +9,7 @@ Each check below returns the mistakes it found; to add one, write it and name it
 """
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -23,6 +24,16 @@ FLOORS = [
 ]
 DECISIONS = set(FLOORS[2])
 FLOOR_OF = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}
+
+
+def git(*words):
+    """What git prints; None where it knows nothing, as in an unpacked archive."""
+    if not (ROOT / ".git").exists():
+        return None
+    try:
+        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 # ---- Layers ----
@@ -111,7 +122,38 @@ def check_benches():
             if not path.stat().st_mode & 0o100 or not path.read_text().startswith("#!")]
 
 
-CHECKS = [check_depends, check_sources, check_tests, check_benches]
+# ---- Documents ----
+
+def folders():
+    """Those of src/, and those at the top that are the project's."""
+    tracked = git("ls-tree", "-d", "--name-only", "HEAD")
+    top = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"build"} if tracked is None else set(tracked.split())
+    return {name for name in top if name != "src" and not name.startswith(".")} | {
+        f"src/{path.name}" for path in SRC.iterdir() if path.is_dir()}
+
+
+def check_map():
+    """README.md's Map has every folder, and no other."""
+    text = re.search(r"^## Map\n(.*?)(?=^## |\Z)", (ROOT / "README.md").read_text(), re.S | re.M)[1]
+    named = [name for row in re.findall(r"^\|([^|]*)\|", text, re.M) for name in re.findall(r"`(.+?)`", row)]
+    there = folders()
+    return ([f"README.md: the Map does not name {name}" for name in sorted(there - set(named))]
+            + [f"README.md: the Map names {name}, which is no folder" for name in named if name not in there]
+            + [f"README.md: the Map names {name} twice" for name in sorted(set(named)) if named.count(name) > 1])
+
+
+def check_architecture():
+    """Paths in ARCHITECTURE.md, from src/ or the root, lead to something; those with a * to one file at least."""
+    bad = []
+    for number, line in enumerate((ROOT / "ARCHITECTURE.md").read_text().splitlines(), 1):
+        for word in re.findall(r"`([\w*][\w.*/-]*)`", line):
+            is_path = "/" in word or re.search(r"\.\w+$", word)
+            if is_path and not any(True for base in (SRC, ROOT) for _ in base.glob(word.rstrip("/"))):
+                bad.append(f"ARCHITECTURE.md:{number}: {word} does not exist")
+    return bad
+
+
+CHECKS = [check_depends, check_sources, check_tests, check_benches, check_map, check_architecture]
 
 
 def main():
