@@ -4,6 +4,8 @@
 Layers: a file includes only modules its CMakeLists.txt names in DEPENDS, never another's private
 header, and DEPENDS points down the floors. Files: at most 800 lines, no "../" includes, and every
 x.c has an x_test.c beside it, is covered by a test that says so (`covers x.c`), or is listed here.
+Benches: `make bench` can run every bench/*.py. Documents: the Map of README.md has every folder, and
+ARCHITECTURE.md names only what exists. Commits: their subjects are short.
 
 Each check below returns the mistakes it found; to add one, write it and name it in CHECKS.
 """
@@ -15,6 +17,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 LINES_MAX = 800
+SUBJECT_MAX = 72
+SUBJECTS_SINCE = "8e4d4606"  # commits up to this one were made under no such check; some are longer
 FLOORS = [
     ["base"],
     ["net", "wire", "store", "blob", "tensor", "sandbox"],
@@ -153,7 +157,19 @@ def check_architecture():
     return bad
 
 
-CHECKS = [check_depends, check_sources, check_tests, check_benches, check_map, check_architecture]
+# ---- Commits ----
+
+def check_subjects():
+    log = git("log", "--format=%h %s", f"{SUBJECTS_SINCE}..HEAD")
+    if log is None:
+        print(f"commit subjects are not looked at: no git history here that reaches {SUBJECTS_SINCE}")
+        return []
+    commits = [line.split(" ", 1) for line in log.splitlines()]
+    return [f"{commit}: the commit's subject has {len(subject)} characters, more than {SUBJECT_MAX}: {subject}"
+            for commit, subject in commits if len(subject) > SUBJECT_MAX]
+
+
+CHECKS = [check_depends, check_sources, check_tests, check_benches, check_map, check_architecture, check_subjects]
 
 
 def main():
