@@ -114,7 +114,7 @@ static void of_two_that_want_a_blob_one_fetches_it_and_the_other_is_told(void **
     assert_int_equal(poll(&ready, 1, 0), 0); /* trying is nothing to be told of */
     ASSERT_OK(blob_partial_append(first, TEXT("la"), &error));
     blob_partial_free(first);
-    assert_int_equal(poll(&ready, 1, 5000), 1);
+    assert_int_equal(poll(&ready, 1, HUNG_MS), 1);
     char events[4096];
     assert_true(read(watch, events, sizeof(events)) > 0);
 
@@ -123,7 +123,7 @@ static void of_two_that_want_a_blob_one_fetches_it_and_the_other_is_told(void **
     ASSERT_OK(blob_partial_append(second, TEXT("mp"), &error));
     ASSERT_OK(blob_partial_finish(second, &error));
     blob_partial_free(second);
-    assert_int_equal(poll(&ready, 1, 5000), 1);
+    assert_int_equal(poll(&ready, 1, HUNG_MS), 1);
 }
 
 static void a_process_that_dies_lets_go(void **state)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNKS = 8, CHUNK_BYTES = 100000, RANKS = 4, WAIT_MS = 15000, ANSWERS_MAX = 4096 };
+enum { CHUNKS = 8, CHUNK_BYTES = 100000, RANKS = 4, ANSWERS_MAX = 4096 };
 
 struct rank {
     struct chunk_access access;
@@ -192,7 +192,7 @@ static inline void turn(struct scene *scene)
 static inline void finish_fetch(struct scene *scene, size_t number)
 {
     struct rank *rank = &scene->ranks[number];
-    const int64_t end_ms = now_ms() + WAIT_MS;
+    const int64_t end_ms = now_ms() + HUNG_MS;
     while (!rank->is_done && now_ms() < end_ms)
         turn(scene);
     assert_true(rank->is_done);
@@ -204,7 +204,7 @@ static inline void finish_fetch(struct scene *scene, size_t number)
 
 static inline void wait_for_link(struct scene *scene, size_t number, size_t peer)
 {
-    const int64_t end_ms = now_ms() + WAIT_MS;
+    const int64_t end_ms = now_ms() + HUNG_MS;
     while (chunk_peers_holding(scene->ranks[number].peers, peer, &scene->hashes[0]) != CHUNK_HELD) {
         assert_true(now_ms() < end_ms);
         turn(scene);

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SKIPPED = 77, OUTPUT_MAX = 4096, RELAYED_MAX = 16, VISITOR_MAX = 64, WAIT_MS = 30000 };
+enum { SKIPPED = 77, OUTPUT_MAX = 4096, RELAYED_MAX = 16, VISITOR_MAX = 64 };
 
 static char folder[] = "/tmp/souk-job-network-test-XXXXXX";
 static char probe_path[64];
@@ -242,7 +242,7 @@ static const char *run_visitor(struct fixture *fixture, struct rank *rank)
 {
     struct error error = {0};
     struct sandbox_exit result;
-    const int64_t end_ns = clock_monotonic_ns(&clock_system) + WAIT_MS * INT64_C(1000000);
+    const int64_t end_ns = clock_monotonic_ns(&clock_system) + HUNG_MS * INT64_C(1000000);
     while (!sandbox_reap(rank->sandbox, &result)) {
         assert_true(clock_monotonic_ns(&clock_system) < end_ns);
         ASSERT_OK(loop_step(fixture->loop, 20, &error));
@@ -254,7 +254,7 @@ static const char *run_visitor(struct fixture *fixture, struct rank *rank)
 static void wait_until_ready(struct fixture *fixture, struct rank *rank)
 {
     struct error error = {0};
-    const int64_t end_ns = clock_monotonic_ns(&clock_system) + WAIT_MS * INT64_C(1000000);
+    const int64_t end_ns = clock_monotonic_ns(&clock_system) + HUNG_MS * INT64_C(1000000);
     struct sandbox_exit result;
     while (!strstr(rank_output(rank), "ready")) {
         if (clock_monotonic_ns(&clock_system) > end_ns || sandbox_reap(rank->sandbox, &result))

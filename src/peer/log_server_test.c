@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LEASE = 7, READER = 99, READER_COUNT = 6, WAIT_MS = 10000 };
+enum { LEASE = 7, READER = 99, READER_COUNT = 6 };
 
 struct end {
     struct scene *scene;
@@ -130,12 +130,12 @@ static void dial(struct end *end)
 {
     const struct host_port target = {.host = "127.0.0.1",
                                      .port = log_server_port(end->scene->server)};
-    end->connect = tcp_connect_start(end->scene->loop, &target, WAIT_MS, on_connected, end);
+    end->connect = tcp_connect_start(end->scene->loop, &target, HUNG_MS, on_connected, end);
 }
 
 static void wait_for(struct scene *scene, const bool *flag)
 {
-    const int64_t until = clock_monotonic_ns(&clock_system) + WAIT_MS * INT64_C(1000000);
+    const int64_t until = clock_monotonic_ns(&clock_system) + HUNG_MS * INT64_C(1000000);
     struct error error;
     while (!*flag) {
         assert_true(clock_monotonic_ns(&clock_system) < until);
@@ -145,7 +145,7 @@ static void wait_for(struct scene *scene, const bool *flag)
 
 static void wait_for_bytes(struct scene *scene, const struct end *end, uint64_t next)
 {
-    const int64_t until = clock_monotonic_ns(&clock_system) + WAIT_MS * INT64_C(1000000);
+    const int64_t until = clock_monotonic_ns(&clock_system) + HUNG_MS * INT64_C(1000000);
     struct error error;
     while (end->next < next || end->bytes.size == 0) {
         assert_true(clock_monotonic_ns(&clock_system) < until && !end->is_closed);

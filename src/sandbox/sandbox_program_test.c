@@ -53,7 +53,7 @@ static void python_runs_threads_processes_and_asyncio(void **state)
         trial, "job.py",
         "import asyncio, concurrent.futures, getpass, multiprocessing, sqlite3, tempfile\n"
         "def square(x): return x * x\n"
-        "async def nap(): await asyncio.sleep(0.01); return 1\n"
+        "async def nap(): await asyncio.sleep(0.01); return 1\n" /* clock: asyncio's own */
         "if __name__ == '__main__':\n"
         "    assert getpass.getuser() == 'souk'\n"
         "    assert asyncio.run(nap()) == 1\n"

@@ -341,23 +341,36 @@ static void program_that_obeys_ends_within_its_grace(void **state)
     close(fds[0]);
 }
 
+/* Waits until a program has used more CPU time than that. */
+static void wait_for_cpu(struct sandbox *sandbox, int64_t cpu_ms)
+{
+    struct sandbox_usage usage = {0};
+    while (sandbox_read_usage(sandbox, &usage), usage.cpu_ms <= cpu_ms)
+        poll(NULL, 0, 10); /* clock: between two looks; CPU time tells nobody that it grows */
+}
+
+/* Returns the CPU time that a stopped program uses over a span. */
+static int64_t cpu_ms_while_stopped(struct sandbox *sandbox, int64_t *out_until_ms)
+{
+    struct sandbox_usage before = {0}, after = {0};
+    poll(NULL, 0, 50); /* clock: a stop takes effect where each process is */
+    sandbox_read_usage(sandbox, &before);
+    poll(NULL, 0, 300); /* clock: that nothing happens shows only over a span */
+    sandbox_read_usage(sandbox, &after);
+    *out_until_ms = after.cpu_ms;
+    return after.cpu_ms - before.cpu_ms;
+}
+
 static void paused_program_uses_no_cpu_and_goes_on_after(void **state)
 {
     struct error error = {0};
     AUTO(sandbox) struct sandbox *sandbox = trial_start(*state, RUN(.verb = "spin"), -1);
-    struct sandbox_usage before, paused, after;
-    poll(NULL, 0, 200);
+    int64_t until_ms = 0;
+    wait_for_cpu(sandbox, 100); /* more than its start takes */
     ASSERT_OK(sandbox_set_paused(sandbox, true, &error));
-    poll(NULL, 0, 50);
-    sandbox_read_usage(sandbox, &before);
-    poll(NULL, 0, 300);
-    sandbox_read_usage(sandbox, &paused);
-    assert_in_range(paused.cpu_ms - before.cpu_ms, 0, 20);
+    assert_in_range(cpu_ms_while_stopped(sandbox, &until_ms), 0, 20);
     ASSERT_OK(sandbox_set_paused(sandbox, false, &error));
-    do { /* until the test's own limit: others may be first */
-        poll(NULL, 0, 20);
-        sandbox_read_usage(sandbox, &after);
-    } while (after.cpu_ms <= paused.cpu_ms);
+    wait_for_cpu(sandbox, until_ms);
 }
 
 /* As one does that is forked while the others are being stopped. */
@@ -365,20 +378,16 @@ static void process_that_runs_in_a_pause_is_stopped_again(void **state)
 {
     struct error error = {0};
     AUTO(sandbox) struct sandbox *sandbox = trial_start(*state, RUN(.verb = "spin"), -1);
-    struct sandbox_usage before, after;
     struct process_info tree[64];
-    poll(NULL, 0, 200);
+    int64_t until_ms = 0;
+    wait_for_cpu(sandbox, 100); /* more than its start takes */
     ASSERT_OK(sandbox_set_paused(sandbox, true, &error));
     const size_t count = process_tree_list(getpid(), tree, 64);
     assert_true(count > 1);
     for (size_t i = 0; i < count; i++)
         kill(tree[i].pid, SIGCONT);
     sandbox_pace(sandbox, clock_monotonic_ns(&clock_system));
-    poll(NULL, 0, 50);
-    sandbox_read_usage(sandbox, &before);
-    poll(NULL, 0, 300);
-    sandbox_read_usage(sandbox, &after);
-    assert_in_range(after.cpu_ms - before.cpu_ms, 0, 20);
+    assert_in_range(cpu_ms_while_stopped(sandbox, &until_ms), 0, 20);
 }
 
 static void missing_program_is_told_by_its_exit(void **state)

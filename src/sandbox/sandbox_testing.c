@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PLAIN_USER = 65533, TURN_MS = 10, WAIT_MS = 20000 };
+enum { PLAIN_USER = 65533, TURN_MS = 10 };
 
 /* A copy of the probe where a plain user can read it, wherever this checkout lies. */
 static char probe_folder[] = "/tmp/souk-sandbox-probe-XXXXXX";
@@ -85,7 +85,7 @@ static struct run with_defaults(struct run run)
     run.memory_bytes = run.memory_bytes ? run.memory_bytes : 256 * TRIAL_MIB;
     run.pids_max = run.pids_max ? run.pids_max : 32;
     run.control_fd = run.control_fd ? run.control_fd : -1;
-    run.wait_ms = run.wait_ms ? run.wait_ms : WAIT_MS;
+    run.wait_ms = run.wait_ms ? run.wait_ms : HUNG_MS;
     return run;
 }
 

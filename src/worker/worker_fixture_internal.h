@@ -36,7 +36,6 @@ enum {
     SERVER = WORKERS, /* index of the parameter server, the lead; others follow */
     SERVERS_MAX = 4,
     PROCESSES = WORKERS + SERVERS_MAX,
-    PATIENCE_MS = 40000,
     STEPS_BEFORE = 1000000, /* more than a test makes */
 };
 
@@ -148,7 +147,7 @@ static inline pid_t process_fork(struct process *process, int child_fd)
     snprintf(fd, sizeof fd, "%d", child_fd);
     char name[] = "worker", a[] = "--control-fd", b[] = "--data", c[] = "--out";
     char *argv[] = {name, a, fd, b, process->data, c, process->out, NULL};
-    alarm(60);
+    alarm(HUNG_MS / 1000); /* whatever becomes of the test */
     _exit(worker_main(7, argv));
 }
 
@@ -324,9 +323,9 @@ static inline void job_turn(struct work_job *job)
     struct pollfd polls[PROCESSES];
     for (uint32_t i = 0; i < PROCESSES; i++)
         polls[i] = (struct pollfd){.fd = job->processes[i].control, .events = POLLIN};
-    const int ready = poll(polls, PROCESSES, PATIENCE_MS);
+    const int ready = poll(polls, PROCESSES, HUNG_MS);
     if (ready <= 0)
-        fail_msg("nothing happened for %d ms", PATIENCE_MS);
+        fail_msg("nothing happened for %d ms", HUNG_MS);
     for (uint32_t i = 0; i < PROCESSES; i++) {
         struct process *process = &job->processes[i];
         if (polls[i].revents == 0)
