@@ -17,9 +17,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from serving import HUNG_S
 from training import keepers
-
-START_S = 180
 
 SET_UP = """
 import json, sys, boto3, urllib.request
@@ -81,7 +80,7 @@ class Instance:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        self.process.wait(60)
+        self.process.wait(HUNG_S)
         self.log.close()
 
     def shutdowns(self):
@@ -100,14 +99,14 @@ class Moto:
         with open(log, "w") as out:
             self.server = subprocess.Popen([venv / "bin/moto_server", "-H", "127.0.0.1", "-p", str(self.port)],
                                            stdout=out, stderr=out)
-        end = time.monotonic() + START_S
+        end = time.monotonic() + HUNG_S
         while True:
             assert self.server.poll() is None and time.monotonic() < end, log.read_text()[-2000:]
             try:
-                urllib.request.urlopen(self.url + "/moto-api/data.json", timeout=5).read()
+                urllib.request.urlopen(self.url + "/moto-api/data.json", timeout=HUNG_S).read()
                 break
             except (OSError, urllib.error.URLError):
-                time.sleep(0.2)
+                time.sleep(0.2)  # clock: between two tries
         self.key, self.secret, self.image = json.loads(self.run(SET_UP, self.url))
 
     def run(self, code, *arguments):
@@ -115,7 +114,7 @@ class Moto:
 
     def close(self):
         self.server.terminate()
-        self.server.wait(60)
+        self.server.wait(HUNG_S)
 
 
 class Cloud:
@@ -151,7 +150,7 @@ class Cloud:
     # ---- What is asked through the proxy ----
 
     def forward(self, headers, body):
-        connection = http.client.HTTPConnection("127.0.0.1", self.moto.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.moto.port, timeout=HUNG_S)
         try:
             connection.request("POST", "/", body, headers)
             answer = connection.getresponse()

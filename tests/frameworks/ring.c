@@ -30,7 +30,7 @@ int main(int argc, char **argv)
             fflush(stdout);
         }
         if (laps > 1 && rank == 0)
-            usleep(50000); /* the work of a lap: a rank is lost in the middle of many */
+            usleep(50000); /* clock: the work of a lap: a rank is lost in the middle of many */
     }
     if (rank == 0)
         printf("%d ranks counted %d\n", size, number);

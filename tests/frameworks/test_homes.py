@@ -7,16 +7,16 @@ import subprocess
 
 import pytest
 from networks import HERE, homes  # noqa: F401 (a fixture)
+from ranks import HUNG_JOB_S
 from training import wait_for
 
 TORCH_SCRIPT = (HERE.parent.parent / "examples" / "torch-ddp.py").read_text()
 TORCH = {"runtime": "torch", "num_nodes": 3, "resources": {"cpus": 0.4, "memory": 0.8, "labels": ["python3-torch"]}}
 MPI = {"runtime": "mpi", "num_nodes": 3, "resources": {"cpus": 0.4, "memory": 0.3}}
-END_S = 600  # of a whole job: what has not ended by then hangs
 
 
 def finish(place, process):
-    out, err = process.communicate(timeout=END_S)
+    out, err = process.communicate(timeout=HUNG_JOB_S)
     if process.returncode != 0:
         pytest.fail(f"{out}\n{err}\n{place.logs()}")
 
@@ -56,9 +56,9 @@ def test_a_killed_rank_of_torch_is_named_and_all_begin_anew(homes):
 
 def test_a_lender_lost_to_torch_is_named_and_another_takes_its_place(homes):
     place = homes()
-    process = place.start(TORCH_SCRIPT.replace("    x = torch", "    import time; time.sleep(0.02)\n    x = torch"),
+    process = place.start(TORCH_SCRIPT.replace("    x = torch", "    import time; time.sleep(0.02)\n    x = torch"),  # clock: a step's work
                           {**TORCH, "envs": {"STEPS": "1500"}})
-    wait_for("some steps", lambda: has_said(place, "step 50 of 3 ranks"), END_S)
+    wait_for("some steps", lambda: has_said(place, "step 50 of 3 ranks"), HUNG_JOB_S)
     place.settings({"lost_ms": 7000})
     place.lend("spare")
     lost = place.machine_of(2)
@@ -89,7 +89,7 @@ def test_a_killed_rank_of_mpi_begins_the_ring_anew(ring):
 
 def test_a_lender_lost_to_mpi_is_named_and_the_ring_begins_anew(ring):
     process = ring.start("", {**MPI, "run": "mpirun ./ring 200"})
-    wait_for("some laps", lambda: has_said(ring, "lap 10\n"), END_S)
+    wait_for("some laps", lambda: has_said(ring, "lap 10\n"), HUNG_JOB_S)
     ring.settings({"lost_ms": 7000})
     ring.lend("spare")
     lost = ring.machine_of(2)

@@ -15,10 +15,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "system"))
 
-from ranks import Place  # noqa: E402
+from ranks import HUNG_JOB_S, Place  # noqa: E402
 
 BUILT = pathlib.Path(os.environ.get("SOUK_PROGRAM", ROOT / "build" / "release" / "souk")).resolve().parent
-LIMIT_S = 900
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +55,7 @@ def train(start):
     def run(how, *more):
         world = 1 if how == "alone" else 3
         ranks = [start(rank, world, HERE / "souk_tensorflow_train.py", how, *more) for rank in range(world)]
-        says = [rank.communicate(timeout=LIMIT_S)[0] for rank in ranks]
+        says = [rank.communicate(timeout=HUNG_JOB_S)[0] for rank in ranks]
         assert all(rank.returncode == 0 for rank in ranks), says
         return [tuple(map(float, re.search(r"before (\S+) after (\S+) weights (\S+)", text).groups())) for text in says]
     return run
@@ -80,7 +79,7 @@ def test_bsp_is_one_process_with_the_whole_batch(train):
 
 def test_mistakes_are_told_and_any_model_is_trained(start):
     process = start(0, 1, HERE / "souk_tensorflow_check.py")
-    said = process.communicate(timeout=LIMIT_S)[0]
+    said = process.communicate(timeout=HUNG_JOB_S)[0]
     assert process.returncode == 0, said
 
 

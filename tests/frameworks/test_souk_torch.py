@@ -15,10 +15,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "system"))
 
-from ranks import Place  # noqa: E402
+from ranks import HUNG_JOB_S, Place  # noqa: E402
 
 BUILT = pathlib.Path(os.environ.get("SOUK_PROGRAM", ROOT / "build" / "release" / "souk")).resolve().parent
-LIMIT_S = 600
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def train(tmp_path, request):
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                  for rank in range(1 if how == "alone" else 3)]
         running.extend(ranks)
-        says = [rank.communicate(timeout=LIMIT_S)[0] for rank in ranks]
+        says = [rank.communicate(timeout=HUNG_JOB_S)[0] for rank in ranks]
         assert all(rank.returncode == 0 for rank in ranks), says
         return [tuple(map(float, re.search(r"before (\S+) after (\S+) weights (\S+)", text).groups())) for text in says]
 
@@ -82,5 +81,5 @@ def test_ranks_on_lent_machines_train_with_nothing_brought(tmp_path):
 def test_mistakes_are_told():
     environment = {**os.environ, "SOUK_LIBRARY": str(BUILT / "libsouk.so.0"), "PYTHONPATH": str(ROOT / "python")}
     done = subprocess.run([sys.executable, HERE / "souk_torch_check.py"], env=environment, capture_output=True, text=True,
-                          timeout=LIMIT_S)
+                          timeout=HUNG_JOB_S)
     assert done.returncode == 0, done.stderr

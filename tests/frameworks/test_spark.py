@@ -10,11 +10,10 @@ import sys
 
 import pytest
 
-LONG_S = 600  # Java starts slowly on a busy machine
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "system"))
 
-from ranks import Place  # noqa: E402
+from ranks import HUNG_JOB_S, Place  # noqa: E402
 from training import wait_for  # noqa: E402
 
 JOB = {"runtime": "spark", "num_nodes": 3, "run": "spark-submit script.py",
@@ -66,7 +65,7 @@ def logs(place):
 
 def run(place, script, job):
     process = place.start(script, job)
-    process.out, process.err = process.communicate(timeout=LONG_S)
+    process.out, process.err = process.communicate(timeout=HUNG_JOB_S)
     return process
 
 
@@ -91,7 +90,7 @@ sc = SparkSession.builder.getOrCreate().sparkContext
 
 def part(index):
     print("part", index, flush=True)
-    time.sleep(1)
+    time.sleep(1)  # clock: the work of a part: a worker is lost in the middle
     return index
 
 def lease(_):
@@ -116,13 +115,13 @@ for turn in range(1000):
 def test_a_lost_worker_is_named_and_its_successor_joins(place):
     process = place.start(SLOW, JOB)
     wait_for("both workers", lambda: place.market.get("/v1/jobs", place.token).json["items"]
-             and "on 10.77.0.2 10.77.0.3\n" in place.log(0), LONG_S)
+             and "on 10.77.0.2 10.77.0.3\n" in place.log(0), HUNG_JOB_S)
     assert "part " in place.log(1), logs(place)  # what executors print is in their rank's log
     place.lend("fourth")
     lost = next(lease for lease in place.job()["leases"] if lease["rank"] == 2)
     place.settings({"lost_ms": 7000})
     place.die(lost["machine_name"])
-    out, err = process.communicate(timeout=LONG_S)
+    out, err = process.communicate(timeout=HUNG_JOB_S)
     assert process.returncode == 0, (out, err, logs(place))
     told = place.log(0).split(f"souk: rank 2 on {lost['machine_name']}: not heard for 6 s\n")
     assert len(told) == 2 and "the successor works\n" in told[1], logs(place)

@@ -10,7 +10,8 @@ import shutil
 
 import pytest
 from networks import HERE, homes  # noqa: F401 (a fixture)
-from test_homes import END_S, finish, has_said
+from ranks import HUNG_JOB_S
+from test_homes import finish, has_said
 from test_spark import venv  # noqa: F401 (a fixture)
 from training import wait_for
 
@@ -38,7 +39,7 @@ def test_mllib_learns_though_a_lender_is_lost(place):
         shutil.copy(a9a / name, files / name)
     process = place.start((EXAMPLES / "spark-mllib.py").read_text(),
                           {**JOB, "run": "spark-submit script.py a9a.gz a9a.t.gz"})
-    wait_for("the first model", lambda: has_said(place, "penalty 0.1:"), END_S)
+    wait_for("the first model", lambda: has_said(place, "penalty 0.1:"), HUNG_JOB_S)
     place.settings({"lost_ms": 7000})
     place.lend("spare")
     lost = place.machine_of(2)

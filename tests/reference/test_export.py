@@ -6,9 +6,13 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import urllib.request
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
+from serving import HUNG_S  # noqa: E402 -- found through the line above
 
 numpy = pytest.importorskip("numpy")
 
@@ -144,7 +148,7 @@ def test_a_served_model_answers_as_onnxruntime_does(tmp_path):
     try:
         port = json.loads(server.stdout.readline())["port"]
         asked = urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models/clothes:predict",
-                                       json.dumps({"instances": pixels.tolist()}).encode(), timeout=30)
+                                       json.dumps({"instances": pixels.tolist()}).encode(), timeout=HUNG_S)
         told = json.loads(asked.read())["predictions"]
     finally:
         server.terminate()

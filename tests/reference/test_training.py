@@ -10,8 +10,12 @@ import os
 import pathlib
 import struct
 import subprocess
+import sys
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
+from serving import HUNG_S  # noqa: E402 -- found through the line above
 
 BUILD = pathlib.Path(os.environ["SOUK_BUILD"])
 
@@ -43,7 +47,7 @@ def read_safetensors(path):
 
 def train(model, kernels, batch, steps, folder):
     command = [BUILD / "train_reference", model, kernels, str(batch), str(steps), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
     if done.returncode == 7:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
@@ -144,7 +148,7 @@ def test_deep_models_match_torch(model, kernels, tmp_path):
 
 def test_bench_prints_every_model_as_json():
     done = subprocess.run([BUILD / "train_bench", "--json", "--steps", "1", "--batch", "8"],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=HUNG_S)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert {row["model"] for row in rows} == {"lenet5", "mlp", "logistic"}
@@ -152,6 +156,6 @@ def test_bench_prints_every_model_as_json():
 
 
 def test_bench_refuses_unknown_flags():
-    done = subprocess.run([BUILD / "train_bench", "--fast"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([BUILD / "train_bench", "--fast"], capture_output=True, text=True, timeout=HUNG_S)
     assert done.returncode == 2
     assert "--fast" in done.stderr

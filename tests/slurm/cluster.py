@@ -6,9 +6,10 @@ import socket
 import subprocess
 import time
 
+from serving import HUNG_S
+
 PROGRAMS = ("munged", "mungekey", "slurmctld", "slurmd", "sbatch", "scancel", "scontrol", "sinfo", "squeue")
 PATH = os.environ["PATH"] + ":/usr/sbin"
-START_S = 60
 CONFIGURATION = """
 ClusterName=souk
 SlurmctldHost={host}(127.0.0.1)
@@ -97,7 +98,7 @@ class Cluster:
     def stop_one(self, name, by=signal.SIGTERM):
         process = self.processes.pop(name)
         process.send_signal(by)
-        process.wait(START_S)
+        process.wait(HUNG_S)
 
     def start(self):
         subprocess.run(["mungekey", "--create", f"--keyfile={self.folder}/munge.key"], env=self.environment, check=True)
@@ -125,31 +126,31 @@ class Cluster:
 
     # ---- Asking it ------------------------------------------------------------------------------
 
-    def wait(self, what, condition, seconds=START_S):
+    def wait(self, what, condition, seconds=HUNG_S):
         end = time.monotonic() + seconds
         while not condition():
             for name, process in self.processes.items():
                 assert process.poll() is None, f"{name} ended: {(self.folder / f'{name}.out').read_text()[-1500:]}"
             assert time.monotonic() < end, f"{what}: not within {seconds} s; {self.states()}, {self.jobs()}"
-            time.sleep(0.1)
+            time.sleep(0.1)  # clock: between two looks
 
     def tries(self, *command):
-        return subprocess.run(command, env=self.environment, capture_output=True, timeout=START_S).returncode == 0
+        return subprocess.run(command, env=self.environment, capture_output=True, timeout=HUNG_S).returncode == 0
 
     def says(self, *command):
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=START_S,
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=HUNG_S,
                               check=True).stdout
 
     def states(self):
         """{"n1": "idle"}; empty while it does not answer."""
         answer = subprocess.run(["sinfo", "-h", "-N", "-p", "all", "-o", "%N %t"], env=self.environment,
-                                capture_output=True, text=True, timeout=START_S)
+                                capture_output=True, text=True, timeout=HUNG_S)
         return dict(line.split() for line in answer.stdout.splitlines())
 
     def jobs(self, *options):
         """[{"id": "4", "name": ..., "state": "R", "nodes": "n1"}] of those that are not over."""
         answer = subprocess.run(["squeue", "-h", "-o", "%i|%j|%t|%N|%l|%y", *options], env=self.environment,
-                                capture_output=True, text=True, timeout=START_S)
+                                capture_output=True, text=True, timeout=HUNG_S)
         fields = ("id", "name", "state", "nodes", "limit", "nice")
         return [dict(zip(fields, line.split("|"))) for line in answer.stdout.splitlines()]
 

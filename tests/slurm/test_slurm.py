@@ -23,9 +23,6 @@ from training import keepers, submit, wait_for  # noqa: E402
 LACKING = lacks() + ([] if os.geteuid() == 0 else ["root"])
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"no {', '.join(LACKING)}: make test-slurm installs Slurm")
 
-YIELD_S = 15  # a look, an agent's good order, Slurm's cleaning up; three to five seconds on a quiet machine
-HANGING_S = 30  # a lender that cannot say good-bye takes eight seconds longer
-SILENCE_S = 30
 PLAIN_USER = 65534
 
 
@@ -213,7 +210,7 @@ def test_a_waiting_job_gets_its_node_and_ours_goes_on_elsewhere(place):
     assert place.wait_workers(number, 2) == ["n1", "n2"]
     began = time.monotonic()
     theirs = place.cluster.submit("--partition=all", "--nodelist=n1")
-    place.cluster.wait("the other's job runs", lambda: place.cluster.is_running(theirs), YIELD_S)
+    place.cluster.wait("the other's job runs", lambda: place.cluster.is_running(theirs))
     print(f"made way in {time.monotonic() - began:.1f} s")
     assert wait_for("a successor", lambda: place.workers(number) == ["n2", "n3"])
     bill = place.finish(number)
@@ -228,7 +225,7 @@ def test_all_nodes_are_given_up_and_taken_again(place):
     number = submit(place.market, place.borrower, 2, min_time="30s", max_run_time="10m", max_total_cost=1)
     place.wait_workers(number, 2)
     theirs = place.cluster.submit("--partition=lab", "--nodes=3")
-    place.cluster.wait("the other's job runs", lambda: place.cluster.is_running(theirs), YIELD_S)
+    place.cluster.wait("the other's job runs", lambda: place.cluster.is_running(theirs))
     assert place.cluster.lent() == [] and place.job(number)["state"] == "running"
     assert wait_for("that it is said", lambda: "no node of the partition is idle" in place.heads[0].log())
     place.cluster.says("scancel", theirs)
@@ -244,7 +241,7 @@ def test_reserved_and_drained_nodes_are_left_alone(place):
     place.lend("--slurm-standby", 3)
     assert wait_for("the only node that is free", place.online) == ["n3"]
     cluster.says("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=repair")
-    cluster.wait("the drained node is free", lambda: not cluster.lent(), YIELD_S)
+    cluster.wait("the drained node is free", lambda: not cluster.lent())
     cluster.says("scontrol", "update", "NodeName=n2", "State=RESUME")
     assert wait_for("the node that came back", place.online) == ["n2"]
     cluster.says("scontrol", "delete", "ReservationName=course")
@@ -275,7 +272,7 @@ def test_a_market_that_hangs_keeps_nobody_waiting(place):
     try:
         began = time.monotonic()
         theirs = place.cluster.submit("--partition=lab", "--nodes=3")
-        place.cluster.wait("the other's job runs", lambda: place.cluster.is_running(theirs), HANGING_S)
+        place.cluster.wait("the other's job runs", lambda: place.cluster.is_running(theirs), 30)  # clock: it tries 8 s to say good-bye
         print(f"made way in {time.monotonic() - began:.1f} s")
         assert place.cluster.lent() == []
         place.cluster.says("scancel", theirs)
@@ -305,7 +302,7 @@ def test_a_daemon_that_was_killed_finds_its_nodes_again(place):
     head.kill()
     head.start()
     theirs = place.cluster.submit("--partition=all", "--nodelist=n2")
-    place.cluster.wait("the other's job runs", lambda: place.cluster.is_running(theirs), YIELD_S)
+    place.cluster.wait("the other's job runs", lambda: place.cluster.is_running(theirs))
     assert wait_for("a successor", lambda: place.workers(number) == ["n1", "n3"])
     assert jobs[0] in [job["id"] for job in place.cluster.jobs()]
     place.finish(number)
@@ -316,7 +313,7 @@ def test_nodes_end_by_themselves_when_the_daemon_does_not_come_back(place):
     head = place.lend("--slurm-standby", 2)
     wait_for("two nodes", lambda: place.online() == ["n1", "n2"])
     head.kill()
-    place.cluster.wait("the end of all jobs", lambda: not place.cluster.jobs(), 2 * SILENCE_S)
+    place.cluster.wait("the end of all jobs", lambda: not place.cluster.jobs())
     assert place.left() == [] and place.online() == []
 
 

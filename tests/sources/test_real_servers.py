@@ -19,11 +19,11 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
 from program import Souk  # noqa: E402
+from serving import HUNG_S  # noqa: E402
 from test_results import WHOLE, fetch, left  # noqa: E402,F401
 from test_sources import assert_trained, images, rows, scratch, train  # noqa: E402,F401
 
 FOLDER = pathlib.Path(os.environ["SOUK_SOURCES"])
-START_S = 180
 
 
 @pytest.fixture
@@ -34,13 +34,13 @@ def souk(tmp_path):
 
 
 def wait_for_answer(url, process, log):
-    end = time.monotonic() + START_S
+    end = time.monotonic() + HUNG_S
     while True:
         assert process.poll() is None and time.monotonic() < end, log.read_text()[-2000:]
         try:
-            return urllib.request.urlopen(url, timeout=5).read()
+            return urllib.request.urlopen(url, timeout=HUNG_S).read()
         except (OSError, urllib.error.URLError):
-            time.sleep(0.2)
+            time.sleep(0.2)  # clock: between two tries
 
 
 def free_port():
@@ -53,7 +53,7 @@ def stop(*processes):
     for process in processes:
         process.terminate()
     for process in processes:
-        process.wait(60)
+        process.wait(HUNG_S)
 
 
 # ---- S3 ---------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class Hadoop:
         self.nodes = []
 
     def start(self):
-        self.run("namenode.NameNode", "-format", "-force", "-nonInteractive").wait(START_S)
+        self.run("namenode.NameNode", "-format", "-force", "-nonInteractive").wait(HUNG_S)
         self.nodes.append(self.run("namenode.NameNode"))
         wait_for_answer(f"{self.url}/?op=LISTSTATUS", self.nodes[0], self.log)
         self.nodes.append(self.run("datanode.DataNode"))
@@ -190,7 +190,7 @@ class Hadoop:
             def redirect_request(self, *_):
                 return None
 
-        end = time.monotonic() + START_S
+        end = time.monotonic() + HUNG_S
         url = f"{self.url}{urllib.request.quote(path)}?op=CREATE&overwrite=true&permission={permission}&user.name=me"
         while True:
             try:
@@ -200,7 +200,7 @@ class Hadoop:
                     place = answer.headers["Location"]
                     break
             assert time.monotonic() < end, self.log.read_text()[-2000:]
-            time.sleep(0.2)
+            time.sleep(0.2)  # clock: between two tries
         urllib.request.urlopen(urllib.request.Request(place, data=body, method="PUT")).close()
 
 

@@ -6,6 +6,8 @@ import subprocess
 from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
+HUNG_JOB_S = 600  # a whole job of a framework that has not ended by then hangs: Java and TensorFlow start slowly
+
 
 class Place:
     """A market with lenders whose machines permit job networks."""
