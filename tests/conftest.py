@@ -3,9 +3,11 @@ cases were all skipped.
 
 tools/run-tests names the test in SOUK_TEST and the folder that keeps failures in SOUK_FAILED.
 """
+import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -35,13 +37,22 @@ def name_of(config):
 
 
 def pytest_configure(config):
+    # A shell's background job ignores Ctrl-C, and so would all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not config.option.basetemp:
         # Short, since the paths of sockets are; tools/run-tests finds it by its name when a test is killed.
         config.option.basetemp = tempfile.mkdtemp(prefix=f"souk-{name_of(config).replace('/', '-')}-")
 
 
 def logs_below(folder):
-    return {path: path.stat().st_size for path in sorted(folder.rglob("*.log")) if path.is_file()}
+    """With their sizes. Files and folders of what runs below come and go meanwhile."""
+    found = {}
+    for root, _, files in os.walk(folder):
+        for name in sorted(name for name in files if name.endswith(".log")):
+            path = pathlib.Path(root, name)
+            with contextlib.suppress(OSError):
+                found[path] = path.stat().st_size
+    return found
 
 
 def pytest_runtest_setup(item):
@@ -58,7 +69,9 @@ def pytest_runtest_makereport(item):
     folder = pathlib.Path(item.config.option.basetemp)
     before = item.stash.get(LOGS, {})
     for path, size in logs_below(folder).items():
-        if size != before.get(path):
+        with contextlib.suppress(FileNotFoundError):
+            if size == before.get(path):
+                continue
             lines = path.read_text(errors="replace").splitlines()[-LOG_LINES:]
             report.sections.append((f"log {path.relative_to(folder)}", "\n".join(f"log {line}" for line in lines)))
 
