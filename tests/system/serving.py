@@ -55,6 +55,12 @@ class Market:
         self.ready = json.loads(line)
         self.url = self.ready["url"]
 
+    def start_again(self):
+        """Where those who know its addresses look for it."""
+        self.options += ("--listen", f"127.0.0.1:{self.ready['http_port']}",
+                         "--link-listen", f"127.0.0.1:{self.ready['link_port']}")
+        self.start()
+
     def stop(self, by=signal.SIGINT, timeout=HUNG_S):
         """For good, the leases of its own lender too; those go on after SIGTERM."""
         if self.process and self.process.poll() is None:

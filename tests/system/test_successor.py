@@ -5,15 +5,17 @@ covers cli/command_lease.c
 covers server/dispatch.c, server/order.c, peer/tenancy.c, worker/role_server.c
 """
 import os
+import pathlib
 import signal
 import subprocess
 
 import pytest
 
 from serving import HUNG_S, PROGRAM, Market, audit
-from training import Lender, submit, wait_for
+from training import Lender, cancel, submit_endless, wait_for
 
-LOST_MS = 5000  # half a minute by default: the same way, with less waiting
+# Half a minute by default: the same way, with less waiting. It counts from the end of a machine's link.
+LOST_MS = 500
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def workers(market, token, job):
 
 def wait_until_all_are_paid(market, token, job, count):
     wait_for("workers with verified ticks", lambda: count == sum(
-        lease["posted_microcredits"] > 0 for lease in workers(market, token, job)), 60)
+        lease["posted_microcredits"] > 0 for lease in workers(market, token, job)))
 
 
 def assert_books(market, token, job):
@@ -63,12 +65,11 @@ def assert_books(market, token, job):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_worker_that_dies_is_replaced_and_the_job_succeeds(place, tmp_path, how):
+def test_a_worker_that_dies_is_replaced_and_the_job_goes_on(place, tmp_path, how):
     market, token, lenders, add, _ = place
     for name in ("first", "second"):
         add(name)
-    job = submit(market, token, 2, max_run_time="300s",
-                 min_time="35s" if how == signal.SIGKILL else "16s")
+    job = submit_endless(market, token, 2)
     wait_until_all_are_paid(market, token, job, 2)
     add("spare")
     victim = next(lease for lease in workers(market, token, job) if lease["machine_name"] == "second")
@@ -79,16 +80,13 @@ def test_a_worker_that_dies_is_replaced_and_the_job_succeeds(place, tmp_path, ho
 
     successor = wait_for("a successor that is paid", lambda: next(
         (lease for lease in workers(market, token, job)
-         if lease["machine_name"] == "spare" and lease["posted_microcredits"] > 0), None), 90)
+         if lease["machine_name"] == "spare" and lease["posted_microcredits"] > 0), None))
     assert successor["rank"] == victim["rank"] and successor["id"] > victim["id"]
     ended = next(lease for lease in workers(market, token, job) if lease["id"] == victim["id"])
     assert ended["state"] == "ended"
     assert ended["outcome"] == ("lost" if how == signal.SIGKILL else "reclaimed"), ended
 
-    done = wait_for("the job's end", lambda: (
-        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
-            job_of(market, token, job)), 120)
-    assert done["state"] == "succeeded", done
+    cancel(market, token, job)
     bill = assert_books(market, token, job)
     line = next(line for line in bill["lines"] if line["machine_name"] == "second")
     assert line["posted_microcredits"] == ended["posted_microcredits"] > 0  # to its last verified tick
@@ -121,10 +119,10 @@ market: {max_run_time: 900s}
     submitted = souk(market, token, tmp_path, "job", "submit", "-y", "--detach", str(tmp_path / "job.yaml"))
     assert submitted.returncode == 0, submitted
     job = market.get("/v1/jobs", token).json["items"][0]["id"]
-    wait_for("its rank to run", lambda: [lease["state"] for lease in workers(market, token, job)] == ["running"], HUNG_S)
+    wait_for("its rank to run", lambda: [lease["state"] for lease in workers(market, token, job)] == ["running"])
     lenders["only"].die()
     wait_for("the loss to be told", lambda: job_of(market, token, job)["reason"].startswith(
-        "rank 0 is gone and has no successor yet: "), HUNG_S)
+        "rank 0 is gone and has no successor yet: "))
     told = job_of(market, token, job)
     assert told["state"] == "running" and [lease["outcome"] for lease in told["leases"]] == ["lost"], told
     for verb in ("explain", "show"):
@@ -133,42 +131,49 @@ market: {max_run_time: 900s}
     add("other")
     wait_for("a successor that runs", lambda: any(
         lease["machine_name"] == "other" and lease["state"] == "running"
-        for lease in workers(market, token, job)), HUNG_S)
+        for lease in workers(market, token, job)))
     assert job_of(market, token, job)["reason"] == ""
     assert souk(market, token, tmp_path, "job", "cancel", "-y", str(job)).returncode == 0
-    wait_for("its end", lambda: job_of(market, token, job)["state"] == "cancelled", HUNG_S)
+    wait_for("its end", lambda: job_of(market, token, job)["state"] == "cancelled")
     assert_books(market, token, job)
     lenders["only"].start()  # and clears what its former self left
-    wait_for("the lender's return", lambda: "only" in online(market, token), HUNG_S)
+    wait_for("the lender's return", lambda: "only" in online(market, token))
     market.stop()
     status, text = audit(market.folder)
     assert status == 0, text
+
+
+def renewed(tmp_path, lease):
+    """The lease's keeper has set its end anew."""
+    log = pathlib.Path(f"{tmp_path}/{lease['machine_name']}.log")
+    return f" lease_renewed lease={lease['id']}\n" in log.read_text()
 
 
 def test_a_machine_is_taken_back_a_job_gets_more_time_and_a_worker_is_let_go(place, tmp_path):
     market, token, _, add, lender_token = place
     for name in ("first", "second", "third"):
         add(name)
-    job = submit(market, token, 3, max_run_time="25s", min_time="32s")
+    job = submit_endless(market, token, 3)
     wait_for("all leases to run", lambda: (
         lambda leases: len(leases) == 4 and all(lease["state"] == "running" for lease in leases))(
-            job_of(market, token, job)["leases"]), 60)
+            job_of(market, token, job)["leases"]))
 
-    # More time, for those who may; the daemons learn of it, or the leases would end at 25 s.
-    assert market.post(f"/v1/jobs/{job}/extend", {"by_ms": 60000}, lender_token).status == 404
+    # More time, for those who may; the daemons learn of it, whose leases had ten minutes more than the job, to start in.
+    assert market.post(f"/v1/jobs/{job}/extend", {"by_ms": 3600000}, lender_token).status == 404
     assert market.post(f"/v1/jobs/{job}/extend", {}, token).status == 400
     assert market.post(f"/v1/jobs/{job}/extend", {"by_ms": 10**15}, token).status == 400
     before = job_of(market, token, job)
-    shown = souk(market, token, tmp_path / "config", "job", "extend", str(job), "--by", "60s")
+    shown = souk(market, token, tmp_path / "config", "job", "extend", str(job), "--by", "1h")
     assert shown.returncode == 2 and "add -y" in shown.stderr, shown
     assert "credits" in shown.stderr and job_of(market, token, job)["quoted_microcredits"] == before[
         "quoted_microcredits"]
-    shown = souk(market, token, tmp_path / "config", "job", "extend", str(job), "--by", "60s", "-y")
-    assert shown.returncode == 0 and "may run 1m longer" in shown.stdout, shown
+    shown = souk(market, token, tmp_path / "config", "job", "extend", str(job), "--by", "1h", "-y")
+    assert shown.returncode == 0 and "may run 1h longer" in shown.stdout, shown
     after = job_of(market, token, job)
     assert after["quoted_microcredits"] > before["quoted_microcredits"]
-    assert all(new["expires_ms"] == old["expires_ms"] + 60000
+    assert all(new["expires_ms"] == old["expires_ms"] + 3600000
                for old, new in zip(before["leases"], after["leases"]))
+    wait_for("all keepers to hear of it", lambda: all(renewed(tmp_path, lease) for lease in after["leases"]))
     wait_until_all_are_paid(market, token, job, 3)
 
     # The borrower lets one go, the owner takes one back.
@@ -184,11 +189,7 @@ def test_a_machine_is_taken_back_a_job_gets_more_time_and_a_worker_is_let_go(pla
          if lease["id"] in (leases["second"]["id"], leases["third"]["id"])]))
     assert sorted(outcomes) == ["reclaimed", "stopped"]
     # The machine that was let go may follow the one taken back, under its rank.
-    done = wait_for("the job's end", lambda: (
-        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
-            job_of(market, token, job)), 90)
-    assert done["state"] == "succeeded", done
-    assert done["ended_ms"] - done["started_ms"] > 27000
+    cancel(market, token, job)
     assert_books(market, token, job)
     shown = souk(market, token, tmp_path / "config", "machines", "show", "second")
     assert "0 completed, 0 lost, 1 ended by the owner, 0 failed" in shown.stdout, shown

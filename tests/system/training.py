@@ -19,12 +19,14 @@ RECORDS = 512
 
 
 def wait_for(what, condition, seconds=HUNG_S, step=0.2):
-    end = time.monotonic() + seconds
+    """The first true value of `condition`, which is asked often at first and every `step` seconds in the end."""
+    end, pause = time.monotonic() + seconds, min(0.01, step)
     while time.monotonic() < end:
         value = condition()
         if value:
             return value
-        time.sleep(step)
+        time.sleep(pause)  # clock: between two looks at what tells nobody that it has changed
+        pause = min(1.5 * pause, step)
     pytest.fail(f"waited {seconds} s for {what}")
 
 
@@ -121,9 +123,9 @@ def job_spec(market, token, nodes, min_time="6s", **market_part):
         "name": "digits", "num_nodes": nodes, "resources": {"cpus": "0.1+", "memory": "0.1+"},
         "runtime": "native",
         "train": {"model": "logistic", "data": "fashion-mnist", "batch": 16,
-                  "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": 100000,
+                  "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": 1000000,
                   "target": {"accuracy": 0.5, "min_time": min_time}, "seed": 1},
-        "sync": {"policy": "adsp", "gamma": "1s", "tick": "1s"},
+        "sync": {"policy": "adsp", "gamma": "500ms", "tick": "500ms"},
         "market": {"max_run_time": "60s", "expected_run_time": "20s", **market_part},
         "inputs": [{"name": f"{split}-{part}", "split": split, "manifest": manifest,
                     "records": RECORDS}
@@ -136,6 +138,31 @@ def submit(market, token, nodes, **market_part):
     answer = market.post("/v1/jobs", job_spec(market, token, nodes, **market_part), token)
     assert answer.status == 201, answer
     return answer.json["id"]
+
+
+def submit_endless(market, token, nodes):
+    """A job that trains until it is cancelled: it waits for the test, not the test for it."""
+    spec = job_spec(market, token, nodes, min_time="1h", max_run_time="1h", expected_run_time="1h")
+    spec["resources"]["cpus"] = "0.2"  # nothing depends on how fast
+    answer = market.post("/v1/jobs", spec, token)
+    assert answer.status == 201, answer
+    return answer.json["id"]
+
+
+def cancel(market, token, job):
+    """The job once it has ended, paid for."""
+    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+    done = wait_for_end(market, token, job)
+    assert done["state"] == "cancelled", done
+    bill = market.get(f"/v1/jobs/{job}/bill", token).json
+    assert bill["ledger_sum_microcredits"] == 0 and bill["held_microcredits"] == 0, bill
+    return done
+
+
+def wait_for_end(market, token, job):
+    return wait_for("the job's end", lambda: (
+        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
+            market.get(f"/v1/jobs/{job}", token).json))
 
 
 @contextlib.contextmanager
