@@ -14,23 +14,36 @@ from serving import HUNG_S, PROGRAM, Market, audit
 from training import Lender, wait_for
 
 
-@pytest.fixture
-def place(tmp_path):
-    market = Market(tmp_path / "market")
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("place")
+    market = Market(folder / "market")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
-    lenders = [Lender(market, lender_token, tmp_path / name, name) for name in ("first", "second")]
+    lenders = [Lender(market, lender_token, folder / name, name) for name in ("first", "second")]
     try:
         wait_for("two machines", lambda: 2 == sum(
             m["state"] == "online" and m["name"] != "market"
             for m in market.get("/v1/machines", token).json["items"]))
         market.lender_token = lender_token
-        yield market, token, tmp_path
+        yield market, token
     finally:
         for lender in lenders:
             lender.stop()
         market.stop()
     for lender in lenders:  # what ends as it should is nothing to warn of
         assert "keeper_ended" not in open(lender.log_path, encoding="utf-8").read()
+    status, text = audit(market.folder)
+    assert status == 0, text
+
+
+@pytest.fixture
+def place(shared, tmp_path):
+    """Both machines are free."""
+    market, token = shared
+    wait_for("the machines", lambda: 2 == sum(
+        m["availability"] == "free" and m["name"] != "market"
+        for m in market.get("/v1/machines", token).json["items"]))
+    return market, token, tmp_path
 
 
 def command(market, folder, *arguments):
@@ -77,9 +90,6 @@ def test_every_rank_runs_the_command_in_its_folder(place):
     assert fetched.returncode == 0, fetched
     assert (folder / "got" / "rank0-result.txt").read_text() == "result-0\n"
     assert (folder / "got" / "rank1-result.txt").read_text() == "result-1\n"
-    market.stop()
-    status, text = audit(market.folder)
-    assert status == 0, text
 
 
 def test_arguments_reach_the_command_as_they_are(place):
@@ -210,9 +220,10 @@ def test_a_job_that_left_nothing_says_so(place):
 
 def test_it_starts_now_or_not_at_all(place):
     market, token, _ = place
+    before = market.get("/v1/jobs", token).json["items"]
     done = run(place, "-y", "-n", "3", "--", "true")
     assert done.returncode == 7 and "nothing was sent" in done.stderr, done
-    assert market.get("/v1/jobs", token).json["items"] == []
+    assert market.get("/v1/jobs", token).json["items"] == before
     done = run(place, "-n", "1", "--", "true")
     assert done.returncode == 2 and "runs      true" in done.stderr and "add -y" in done.stderr, done
     done = run(place, "/usr/bin/sort -u < in > $SOUK_OUTPUT_DIR/out")

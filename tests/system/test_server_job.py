@@ -8,12 +8,12 @@ import os
 
 import pytest
 
-from training import running, submit, wait_for
+from training import cancel, running, submit, submit_endless, wait_for, wait_for_end
 
 
-@pytest.fixture
-def place(tmp_path):
-    with running(tmp_path) as made:
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("place")) as made:
         yield made
 
 
@@ -21,20 +21,21 @@ def job_of(market, token, job):
     return market.get(f"/v1/jobs/{job}", token).json
 
 
-def wait_for_end(market, token, job):
-    return wait_for("the job's end", lambda: (
-        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
-            job_of(market, token, job)), 90)
-
-
 def assert_books(market, token, job):
     bill = market.get(f"/v1/jobs/{job}/bill", token).json
     assert bill["ledger_sum_microcredits"] == 0 and bill["held_microcredits"] == 0
     assert bill["spent_microcredits"] == sum(line["posted_microcredits"] for line in bill["lines"])
+    spent = sum(each["spent_microcredits"] for each in market.get("/v1/jobs", token).json["items"])
     account = market.get("/v1/account", token).json
-    assert account["spent_microcredits"] == bill["spent_microcredits"]
-    assert account["available_microcredits"] == 10_000_000 - bill["spent_microcredits"]
+    assert account["spent_microcredits"] == spent
+    assert account["available_microcredits"] == 10_000_000 - spent
     return bill
+
+
+def wait_for_commits(market, token, job):
+    wait_for("both workers' commits", lambda: 2 == sum(
+        lease["role"] == "worker" and lease["commits"] > 0
+        for lease in job_of(market, token, job)["leases"]))
 
 
 def give_earned_credits_away(market, lender_token, earned):
@@ -69,7 +70,7 @@ def give_earned_credits_away(market, lender_token, earned):
 
 def test_a_job_is_trained_metered_billed_and_fetched(place):
     market, token, lender_token, _ = place
-    job = submit(market, token, 2)
+    job = submit(market, token, 2, min_time="3s")
     done = wait_for_end(market, token, job)
     assert done["state"] == "succeeded", done
     assert done["test_accuracy"] >= 0.5 and done["first_step_ms"] >= done["created_ms"]
@@ -105,72 +106,32 @@ def test_a_job_is_trained_metered_billed_and_fetched(place):
         assert sum(e["amount_microcredits"] for e in entries.json["items"]) == machine[
             "earned_microcredits"]
     give_earned_credits_away(market, lender_token, earned)
+
+
+def test_a_job_outlives_a_market_that_is_killed(place):
+    market, token, _, _ = place
+    job = submit(market, token, 2, min_time="3s")
+    wait_for_commits(market, token, job)
     market.kill()
-    market.start()
-    again = market.get(f"/v1/jobs/{job}/metrics", token).json
-    assert again["curve"] and again["test_accuracy"] == metrics["test_accuracy"]
-    # On other ports than before: its own lender must find it there, as the machine it was.
-    wait_for("the market's own lender",
-             lambda: b"\nsouk_machine_links 1\n" in market.get("/metrics").body)
-    assert len(market.get("/v1/machines", token).json["items"]) == 3
-
-
-def test_a_job_outlives_a_market_that_is_killed(tmp_path):
-    with running(tmp_path, "--no-local-lender") as (market, token, _, _):
-        kill_the_market(market, token)
-
-
-def kill_the_market(market, token):
-    job = submit(market, token, 2)
-    wait_for("both workers' steps", lambda: 2 == sum(
-        lease["role"] == "worker" and lease["commits"] > 0
-        for lease in job_of(market, token, job)["leases"]))
-    port, link_port = market.ready["http_port"], market.ready["link_port"]
-    market.kill()
-    market.options += ("--listen", f"127.0.0.1:{port}", "--link-listen", f"127.0.0.1:{link_port}")
-    market.start()
+    market.start_again()
     done = wait_for_end(market, token, job)
     assert done["state"] == "succeeded", done
     assert_books(market, token, job)
-
-
-def test_a_job_goes_on_without_a_lost_worker(place):
-    market, token, _, lenders = place
-    job = submit(market, token, 2)
-    wait_for("both workers' commits", lambda: 2 == sum(
-        lease["role"] == "worker" and lease["commits"] > 0
-        for lease in job_of(market, token, job)["leases"]))
-    left = lenders[0].die()
-    wait_for("silence", lambda: any(
-        m["state"] != "online" for m in market.get("/v1/machines", token).json["items"]))
-    done = wait_for_end(market, token, job)
-    assert done["state"] == "succeeded", done
-    assert_books(market, token, job)
-
-    # Started again on its folder, the daemon clears what its former self left.
-    lenders[0].start()
-    wait_for("the lender's return", lambda: all(
-        m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
-    assert not [path for path in left if os.path.exists(path)]
 
 
 def test_a_cancelled_job_pays_for_what_was_used(place):
     market, token, _, _ = place
-    job = submit(market, token, 2)
+    job = submit_endless(market, token, 2)
     wait_for("a bill", lambda: job_of(market, token, job)["spent_microcredits"] > 0)
-    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
-    done = wait_for_end(market, token, job)
-    assert done["state"] == "cancelled", done
+    cancel(market, token, job)
     assert assert_books(market, token, job)["spent_microcredits"] > 0
 
 
 def test_what_runs_for_a_frozen_account_is_settled_and_earns_the_lenders_grant(place):
     market, token, lender_token, _ = place
     operator = market.operator_token()
-    job = submit(market, token, 2)
-    wait_for("both workers' commits", lambda: 2 == sum(
-        lease["role"] == "worker" and lease["commits"] > 0
-        for lease in job_of(market, token, job)["leases"]))
+    job = submit(market, token, 2, min_time="2s")
+    wait_for_commits(market, token, job)
     account = market.get("/v1/account", token).json
     where = f"/v1/accounts/{account['id']}"
     assert market.post(f"{where}/freeze", {"reason": "a test"}, operator).status == 200
@@ -188,3 +149,39 @@ def test_what_runs_for_a_frozen_account_is_settled_and_earns_the_lenders_grant(p
     entries = market.get("/v1/account/entries?limit=200", lender_token).json["items"]
     assert sum(e["amount_microcredits"] for e in entries
                if e["kind"] == "grant" and e["memo"].startswith("grant earned")) == earned
+
+
+def test_a_job_goes_on_without_a_lost_worker(place):
+    market, token, _, lenders = place
+    settings = market.call("PUT", "/v1/settings", {"lost_ms": 500}, market.operator_token())
+    assert settings.status == 200, settings
+    job = submit(market, token, 2, min_time="3s")
+    wait_for_commits(market, token, job)
+    left = lenders[0].die()
+    wait_for("silence", lambda: any(
+        m["state"] != "online" for m in market.get("/v1/machines", token).json["items"]))
+    done = wait_for_end(market, token, job)
+    assert done["state"] == "succeeded", done
+    assert_books(market, token, job)
+
+    # Started again on its folder, the daemon clears what its former self left.
+    lenders[0].start()
+    wait_for("the lender's return", lambda: all(
+        m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+    assert not [path for path in left if os.path.exists(path)]
+
+
+def test_a_market_that_moves_to_other_ports_has_its_curves_and_its_own_lender(place):
+    """The last one: the other lenders look for it where it was."""
+    market, token, _, _ = place
+    done = market.get("/v1/jobs", token).json["items"][0]["id"]
+    metrics = market.get(f"/v1/jobs/{done}/metrics", token).json
+    market.kill()
+    market.options = ()
+    market.start()
+    again = market.get(f"/v1/jobs/{done}/metrics", token).json
+    assert again["curve"] and again["test_accuracy"] == metrics["test_accuracy"]
+    # Its own lender must find it there, as the machine it was.
+    wait_for("the market's own lender",
+             lambda: b"\nsouk_machine_links 1\n" in market.get("/metrics").body)
+    assert len(market.get("/v1/machines", token).json["items"]) == 3
