@@ -99,7 +99,7 @@ def crowded_job(market, token):
 
 def job_page(market, token, folder):
     job = crowded_job(market, token)
-    with walk(market, token, browsing.screens(folder), "watch", job, WANTED.workers, WANTED.samples) as watch:
+    with walk(market, token, folder, "watch", job, WANTED.workers, WANTED.samples) as watch:
         watch.expect("warm")
         time.sleep(WANTED.warm)
         watch.answer()

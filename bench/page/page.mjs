@@ -65,4 +65,4 @@ async function watch({ context, page, seen, until, step, shoot }) {
   await shoot("crowd", { fullPage: true });
 }
 
-await browse({ url, folder }, part === "first" ? first : watch);
+await browse({ url, folder, reducedMotion: "no-preference" }, part === "first" ? first : watch);

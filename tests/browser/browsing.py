@@ -1,49 +1,65 @@
 """Starts the walks through the page: a script beside this file, driven over its standard input and output."""
 import json
-import os
 import pathlib
 import signal
 import socket
 import subprocess
 import sys
 
+import pytest
+
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "system"))
+from serving import HUNG_S  # noqa: E402 -- found through the line above
 
 
-def screens(tmp_path):
-    """Where pictures go: SOUK_SCREENS keeps them."""
-    folder = pathlib.Path(os.environ.get("SOUK_SCREENS", tmp_path))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+_kept = []
 
 
-def free_port():
-    """For a market that has to be found at the same address when it starts again."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+def own_port():
+    """For a market that has to be found at the same address when it starts again. The socket that stays bound to it, and
+    never listens, keeps the port from everybody else; the market may bind it too, since both ask to reuse addresses."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    _kept.append(holder)
+    return holder.getsockname()[1]
 
 
 class Walk:
-    """A walk under way. Each word it says is answered once what the word asks for has been done."""
+    """A walk under way. Each word it says is answered once what the word asks for has been done. What it leaves for
+    whoever looks into a failure is in the folder."""
 
     def __init__(self, script, url, folder, *more):
-        self.process = subprocess.Popen(
-            ["node", str(HERE / script), url, str(folder), *map(str, more)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.log = pathlib.Path(folder, "walk.log")
+        with open(self.log, "ab") as errors:
+            self.process = subprocess.Popen(
+                ["node", str(HERE / script), url, str(folder), *map(str, more)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         if self.process.poll() is None:
-            self.process.kill()
-            self.process.communicate()
+            self.process.terminate()  # it keeps a picture
+            try:
+                self.process.communicate(timeout=HUNG_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.communicate()
+
+    def hear(self):
+        """The next line that the walk says."""
+        said = self.process.stdout.readline()
+        if not said:
+            self.process.wait(HUNG_S)
+            pytest.fail(f"the walk ended early:\n{self.log.read_text()}")
+        return said.rstrip("\n")
 
     def expect(self, word):
-        said = self.process.stdout.readline()
-        assert said == f"{word}\n", said or self.process.communicate()[1]
+        said = self.hear()
+        assert said == word, said
 
     def answer(self, line="done"):
         self.process.stdin.write(f"{line}\n")
@@ -58,9 +74,10 @@ class Walk:
         market.start()
         self.answer()
 
-    def end(self, timeout=180):
-        out, errors = self.process.communicate(timeout=timeout)
-        assert self.process.returncode == 0, errors
+    def end(self):
+        """What it has seen. The walk itself gives up on what does not come."""
+        out, _ = self.process.communicate()
+        assert self.process.returncode == 0, self.log.read_text()
         return json.loads(out)
 
 

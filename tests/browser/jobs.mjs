@@ -23,7 +23,7 @@ const painted = () => {
   });
 };
 
-await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forgive, toast, back }) => {
   const rows = (count) => until((wanted) => document.querySelectorAll(".jobs tbody tr").length === wanted, count);
   const visit = async (address) => {
     await page.evaluate((where) => (location.hash = where), address);
@@ -83,12 +83,12 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   seen.isRefusedBefore = await page.locator("dialog button.primary").isDisabled();
   await page.fill("dialog input", "7");
   await step("start"); // and is back
-  await page.waitForSelector(".live.live");
+  await back();
   await until(() => document.querySelector("article > .note.bad") === null);
   seen.typed = await page.inputValue("dialog input");
   forgive();
   await page.dblclick("dialog button.primary");
-  await page.waitForSelector(".toast:has-text('7 min')");
+  await toast("7 min");
   await step("extended");
   await until(() => !document.querySelector("dialog"));
   await until(painted);
@@ -113,7 +113,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   await page.waitForSelector("tr:has-text('lender-0')");
   seen.working = await page.locator("tbody tr").allTextContents();
   await step("end"); // its time is over
-  await page.waitForSelector("h1 .state.succeeded", { timeout: 60_000 });
+  await page.waitForSelector("h1 .state.succeeded");
   await until(() => [...document.querySelectorAll("tbody .state")].every((state) => state.textContent === "succeeded"));
   seen.worked = await page.locator("tbody tr").allTextContents();
   await look("job-workers");
@@ -126,7 +126,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   await tab("Results");
   await page.waitForSelector("a:has-text('model.safetensors')");
   await page.click("[aria-label=Copy]");
-  await page.waitForSelector(".toast:has-text('Copied')");
+  await toast("Copied");
   seen.serve = await page.evaluate(() => navigator.clipboard.readText());
   seen.commands = await page.locator(".copy pre").allTextContents();
   const model = await saved(() => page.click("a:has-text('Download model')"));

@@ -6,7 +6,7 @@ import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forgive, toast, back }) => {
   const posts = [];
   page.on("request", (request) => request.method() === "POST" && posts.push(new URL(request.url()).pathname));
   const visit = async (job, state) => {
@@ -50,7 +50,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   await page.waitForSelector(".live.reconnecting");
   await tab("Results");
   await step("start"); // and is back
-  await page.waitForSelector(".live.live");
+  await back();
   await page.waitForSelector("a:has-text('model.safetensors')"); // asked for while it was away
   await until(() => document.querySelector(".note.bad") === null);
   forgive();
@@ -65,15 +65,15 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   await page.waitForSelector(".log:has-text('rank=1')");
   const [firstLine] = (await text(".log")).split("\n");
   const lost = await step("lose");
-  await page.waitForSelector(".logs option[value='1']:has-text('spare')", { state: "attached", timeout: 60_000 });
+  await page.waitForSelector(".logs option[value='1']:has-text('spare')", { state: "attached" });
   await page.waitForSelector(".log:has-text('worker_ready')");
   await until((before) => {
     const log = document.querySelector(".log")?.textContent ?? before;
     return log.includes("worker_ready") && !log.startsWith(before);
   }, firstLine);
   await tab("Workers");
-  await page.waitForSelector(`tr:has-text('${lost}'):has(.state.lost)`, { timeout: 60_000 });
-  await page.waitForSelector("tr:has-text('spare'):has(.state.running)", { timeout: 60_000 });
+  await page.waitForSelector(`tr:has-text('${lost}'):has(.state.lost)`);
+  await page.waitForSelector("tr:has-text('spare'):has(.state.running)");
   await look("job-lost");
   await step("lost"); // its machine is back
   await tab("Logs");
@@ -93,8 +93,8 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   seen.notReleased = posts.filter((path) => path.endsWith("/release")).length;
   await page.click("tr:has-text('spare') button:has-text('Let go')");
   await page.dblclick("dialog button:has-text('Let go')");
-  await page.waitForSelector(".toast:has-text('spare is let go')");
-  await page.waitForSelector("tr:has-text('spare'):has(.state.stopped)", { timeout: 30_000 });
+  await toast("spare is let go");
+  await page.waitForSelector("tr:has-text('spare'):has(.state.stopped)");
   seen.released = posts.filter((path) => path.endsWith("/release")).length;
   seen.afterRelease = await text("h1 .state");
   await hush();
@@ -109,7 +109,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   // Cancelled by a double click, once.
   await page.click("button:has-text('Cancel the job')");
   await page.dblclick("dialog button:has-text('Cancel the job')");
-  await page.waitForSelector("h1 .state.cancelled", { timeout: 30_000 });
+  await page.waitForSelector("h1 .state.cancelled");
   seen.cancels = posts.filter((path) => path.endsWith("/cancel")).length;
   await hush();
   await tab("Bill");

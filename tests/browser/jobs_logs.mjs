@@ -7,7 +7,7 @@ import { browse } from "./kit.mjs";
 
 const [url, folder, job] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ page, seen, until, look, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, back }) => {
   const find = (words) => page.fill("input[name=find]", words);
   const count = () => page.locator(".steps span").first().textContent();
   const counted = (wanted) => page.waitForSelector(`.steps:has-text('${wanted}')`);
@@ -105,7 +105,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await step("stop");
   await page.waitForSelector(".live.reconnecting");
   await step("start");
-  await page.waitForSelector(".live.live");
+  await back();
   await counted("3 lines found");
   forgive();
   await step("print");

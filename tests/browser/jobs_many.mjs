@@ -5,7 +5,7 @@ import { browse } from "./kit.mjs";
 
 const [url, folder, count] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ page, seen, until, look, step }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, step, back }) => {
   const names = () => page.locator(".jobs tbody .name").allTextContents();
   const tab = (name) => page.click(`[role=tab]:has-text('${name}')`);
   // Two hundred workers' reports may be more than a busy browser takes: the market cuts such a stream, the page begins anew.
@@ -57,7 +57,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step }) => {
   const big = await step("big");
   await until(() => document.querySelector(".jobs tbody .name")?.textContent === "big");
   await page.click(".jobs tbody a >> nth=0");
-  await page.waitForSelector("h1 .state.running", { timeout: 60_000 });
+  await page.waitForSelector("h1 .state.running");
   const leases = Number(await step("leased"));
   await until((wanted) => document.querySelectorAll("canvas.strip").length === wanted, leases - 1);
   await tab("Workers");
@@ -80,8 +80,8 @@ await browse({ url, folder }, async ({ page, seen, until, look, step }) => {
   seen.big = big;
   // What happens is still told, also after a cut; each cut has one line on the console, and nothing else has.
   await step("cancel");
-  await page.waitForSelector("h1 .state.cancelled", { timeout: 60_000 });
-  await page.waitForSelector(".live.live");
+  await page.waitForSelector("h1 .state.cancelled");
+  await back();
   for (let cut = 0; cut < seen.cuts; cut++) {
     const at = seen.console.findIndex((line) => line.includes(CUT));
     if (at >= 0) seen.console.splice(at, 1);

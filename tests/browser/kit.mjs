@@ -1,11 +1,13 @@
-// What every walk through the page needs: Debian's Chromium, both sizes in both colours, and eyes for what may not be:
-// words on the console, requests that leave the market, refused requests, and what axe-core finds.
+// Every walk through the page uses this: it starts Debian's Chromium, looks in both sizes and both colours, and collects
+// what must not be there: words on the console, requests that leave the market, refused requests, and what axe-core finds.
 //
 //   import { browse } from "./kit.mjs";
 //   await browse({ url, folder }, async ({ page, look, until, seen, step }) => { … });
 //
-// When the walk is over, `seen` is printed as one line of JSON.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+// When the walk is over, `seen` is printed as one line of JSON. The console's words are in FOLDER/console.log, the last
+// picture and the page's HTML in FOLDER/ended.* or, where the walk failed, in FOLDER/failed.*. Pictures of every look are
+// taken where SOUK_SCREENS names a folder for them.
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -18,26 +20,57 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 export const sizes = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
 export const colours = ["light", "dark"];
 
-const HUNG_MS = 120_000; // what has not come by then does not come, however busy the machine
+const HUNG_MS = 120_000; // clock: what has not come by then does not come, however busy the machine
+const LOOK_MS = 20; // clock: how often `until` looks; no event tells of a scrolled element or a painted canvas
+const pictures = process.env.SOUK_SCREENS;
+// Each rule of accessibility is asked in both sizes and in both colours. Pictures are of all four.
+const looks = pictures ? Object.keys(sizes).flatMap((size) => colours.map((colour) => [size, colour]))
+  : [["wide", "light"], ["phone", "dark"]];
 
-// Asked from outside, frame by frame: the page's own rules forbid the eval of waitForFunction.
+// Waits inside the page, which costs nothing outside it. The page's own rules forbid the eval of waitForFunction.
 async function until(page, holds, given) {
-  const begun_ms = performance.now();
-  while (!(await page.evaluate(holds, given))) {
-    if (performance.now() - begun_ms > HUNG_MS) throw new Error(`it never was so: ${holds}`);
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(done)));
-  }
+  const loop = `((holds, given) => new Promise((done, failed) => {
+    const begun_ms = performance.now();
+    const ask = () => {
+      try {
+        if (holds(given)) done(true);
+        else if (performance.now() - begun_ms > ${HUNG_MS}) done(false);
+        else setTimeout(ask, ${LOOK_MS});
+      } catch (failure) {
+        failed(failure);
+      }
+    };
+    ask();
+  }))(${holds}, ${JSON.stringify(given)})`;
+  if (!(await page.evaluate(loop))) throw new Error(`it never was so: ${holds}`);
 }
 
-function watch(page, origin, seen) {
-  page.on("console", (message) => seen.console.push(`${message.type()}: ${message.text()}`));
-  page.on("pageerror", (error) => seen.console.push(`error: ${error.message}`));
+function watch(page, origin, seen, folder) {
+  const said = (line) => {
+    seen.console.push(line);
+    appendFileSync(path.join(folder, "console.log"), `${new Date().toISOString()} ${page.url()} ${line}\n`);
+  };
+  page.on("console", (message) => said(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => said(`error: ${error.message}`));
   page.on("request", (request) => {
     if (!request.url().startsWith(origin)) seen.foreign.push(request.url());
   });
   page.on("response", (response) => {
     if (response.status() >= 400) seen.failed.push(`${response.status()} ${response.url()}`);
   });
+}
+
+// Words at the edge go by themselves after some seconds: they are noted as they come.
+function noteToasts() {
+  window.toasts = [];
+  new MutationObserver((records) => {
+    for (const { addedNodes } of records)
+      for (const node of addedNodes) {
+        if (!(node instanceof Element)) continue;
+        const found = node.matches(".toast") ? [node] : node.querySelectorAll(".toast");
+        found.forEach((toast) => window.toasts.push(toast.textContent));
+      }
+  }).observe(document, { childList: true, subtree: true });
 }
 
 // What is against the rules of accessibility on the page as it is now, one line each.
@@ -59,42 +92,47 @@ async function settle(page) {
 }
 
 function parts(context, page, folder, seen) {
-  const shoot = (name, options = {}) => page.screenshot({ path: path.join(folder, `${name}.png`), ...options });
+  const shoot = async (name, options = {}) => {
+    if (pictures) await page.screenshot({ path: path.join(pictures, `${name}.png`), ...options });
+  };
   return {
     context,
     page,
     seen,
     until: (holds, given) => until(page, holds, given),
     shoot,
-    // Looks at what is shown in both sizes and both colours: a picture NAME-SIZE-COLOUR.png of each; what is wider than
-    // the window and what axe finds goes to seen.wide and seen.violations.
+    // Looks at what is shown in both sizes and both colours: what is wider than the window and what axe finds goes to
+    // seen.wide and seen.violations; a picture NAME-SIZE-COLOUR.png of each.
     async look(name, options = {}) {
-      for (const [size, viewport] of Object.entries(sizes))
-        for (const colorScheme of colours) {
-          await page.emulateMedia({ colorScheme });
-          await page.setViewportSize(viewport);
-          await settle(page);
-          const which = `${name}-${size}-${colorScheme}`;
-          // Charts follow their holder a frame later.
-          await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-          const isWide = await page.evaluate(
-            () => document.documentElement.scrollWidth > document.documentElement.clientWidth);
-          if (isWide) seen.wide.push(which);
-          // On a phone a table may scroll inside its card; a laptop has room for all of it.
-          const isCut = await page.evaluate(
-            () => [...document.querySelectorAll(".scroll")].some((each) => each.scrollWidth > each.clientWidth));
-          if (isCut && size === "wide") seen.wide.push(`${which}: a table`);
-          for (const violation of await violations(context, page)) seen.violations.push(`${which}: ${violation}`);
-          // A window as high as what is shown: bars that stick to its edges stand where they belong.
-          const height = await page.evaluate(() => document.documentElement.scrollHeight);
-          await page.setViewportSize({ width: viewport.width, height: Math.max(viewport.height, height) });
-          await shoot(which, options);
-        }
+      for (const [size, colorScheme] of looks) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize(sizes[size]);
+        await settle(page);
+        const which = `${name}-${size}-${colorScheme}`;
+        // Charts follow their holder a frame later. On a phone a table may scroll inside its card; a laptop has room for
+        // all of it.
+        const { isWide, isCut, height } = await page.evaluate(async () => {
+          await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+          const root = document.documentElement;
+          return {
+            isWide: root.scrollWidth > root.clientWidth,
+            isCut: [...document.querySelectorAll(".scroll")].some((each) => each.scrollWidth > each.clientWidth),
+            height: root.scrollHeight,
+          };
+        });
+        if (isWide) seen.wide.push(which);
+        if (isCut && size === "wide") seen.wide.push(`${which}: a table`);
+        for (const violation of await violations(context, page)) seen.violations.push(`${which}: ${violation}`);
+        // A window as high as what is shown: bars that stick to its edges stand where they belong.
+        if (pictures) await page.setViewportSize({ ...sizes[size], height: Math.max(sizes[size].height, height) });
+        await shoot(which, options);
+      }
       await page.setViewportSize(sizes.wide);
       await page.emulateMedia({ colorScheme: "light" });
     },
     // As a person sees it first: NAME-wide-light.png and NAME-phone-dark.png, of the window alone.
     async glance(name) {
+      if (!pictures) return;
       for (const [size, colorScheme] of [["phone", "dark"], ["wide", "light"]]) {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize(sizes[size]);
@@ -103,6 +141,12 @@ function parts(context, page, folder, seen) {
         await shoot(`${name}-${size}-${colorScheme}`);
       }
     },
+    // Waits for words at the edge that no earlier wait was for.
+    toast: (words) => until(page, (wanted) => {
+      const at = window.toasts.findIndex((told) => told.includes(wanted));
+      if (at >= 0) window.toasts.splice(0, at + 1);
+      return at >= 0;
+    }, words),
     // Closes what was told at the edge, which also goes by itself: pictures are of what stays.
     async hush() {
       await page.evaluate(() => document.querySelectorAll(".toast button").forEach((button) => button.click()));
@@ -117,6 +161,11 @@ function parts(context, page, folder, seen) {
       lines.close();
       return line;
     },
+    // The market is there again: the page is told that there is a network, as a browser does, and tries at once.
+    async back() {
+      await page.evaluate(() => dispatchEvent(new Event("online")));
+      await page.waitForSelector(".live.live");
+    },
     // What a market that stops, or a session that ends, is expected to leave behind.
     forgive() {
       seen.console.length = 0;
@@ -125,28 +174,44 @@ function parts(context, page, folder, seen) {
   };
 }
 
-export async function browse({ url, folder, size = "wide" }, walk) {
+// What is there at the end: a picture, and the page itself.
+async function keep(page, folder, name) {
+  await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: name === "failed" });
+  writeFileSync(path.join(folder, `${name}.html`), await page.content());
+}
+
+export async function browse({ url, folder, size = "wide", reducedMotion = "reduce" }, walk) {
   const profile = mkdtempSync(path.join(tmpdir(), "souk-browser-"));
   const seen = { console: [], foreign: [], failed: [], violations: [], wide: [] };
+  if (pictures) mkdirSync(pictures, { recursive: true });
+  // The test ends a walk that it is done with: as a failure, with all that is kept of one.
+  const told = new Promise((_, failed) => process.once("SIGTERM", () => failed(new Error("told to end"))));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: "/usr/bin/chromium",
     headless: true,
+    handleSIGTERM: false,
     viewport: sizes[size],
     colorScheme: "light",
+    reducedMotion, // pictures of what moves differ, and each frame of it costs
     permissions: ["clipboard-read", "clipboard-write"],
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    // Few processes: each costs its start.
+    args: ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer",
+           "--disable-site-isolation-trials", "--disable-extensions", "--disable-breakpad", "--disable-quic", "--no-first-run",
            "--disable-background-networking", "--disable-component-update", "--disable-sync"],
   });
   context.setDefaultTimeout(HUNG_MS);
   let page;
   try {
     page = context.pages()[0] ?? (await context.newPage());
-    watch(page, new URL(url).origin, seen);
-    await walk(parts(context, page, folder, seen));
+    watch(page, new URL(url).origin, seen, folder);
+    await page.addInitScript(noteToasts);
+    await Promise.race([walk(parts(context, page, folder, seen)), told]);
+    await keep(page, folder, "ended");
     console.log(JSON.stringify(seen));
   } catch (failure) {
     // What was on the screen says more than the line that failed.
-    await page?.screenshot({ path: path.join(folder, "failed.png"), fullPage: true }).catch(() => undefined);
+    if (page) await keep(page, folder, "failed").catch((lost) => console.error(`no picture of it: ${lost.message}`));
+    console.error(`seen until then: ${JSON.stringify(seen)}`);
     throw failure;
   } finally {
     await context.close();

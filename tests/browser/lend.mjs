@@ -6,7 +6,7 @@ import { browse, sizes } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ context, page, seen, until, look, glance, shoot, step, forgive }) => {
+await browse({ url, folder }, async ({ context, page, seen, until, look, glance, shoot, step, forgive, hush, toast, back }) => {
   const cell = (day, hour) => `.week [data-day="${day}"][data-hour="${hour}"]`;
   const middle = async (day, hour) => {
     const box = await page.locator(cell(day, hour)).boundingBox();
@@ -15,8 +15,8 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   const said = (words) => until((wanted) => document.querySelector(".said .when")?.textContent === wanted, words);
   const save = async () => {
     await page.click(".offer button:has-text('Save')");
-    await page.waitForSelector(".toast:has-text('Saved.')");
-    await page.click(".toast [aria-label=Close]");
+    await toast("Saved.");
+    await hush();
     await page.waitForSelector(".offer :text('Changes hold at once')");
   };
 
@@ -106,13 +106,13 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   await page.waitForSelector(".offer .note.bad");
   await page.fill("[name=accounts]", "borrower, lender");
   await step("start");
-  await page.waitForSelector(".live.live");
+  await back();
   await until(() => document.querySelector(".note.bad") === null);
   forgive();
   seen.typedAfterRestart = await page.inputValue("[name=accounts]");
   await page.dblclick(".offer button:has-text('Save')");
-  await page.waitForSelector(".toast:has-text('Saved.')");
-  await page.click(".toast [aria-label=Close]");
+  await toast("Saved.");
+  await hush();
   await page.waitForSelector(".head .state.closed, .head .state.free");
   await step("saved");
 
@@ -149,7 +149,7 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
 
   for (const word of ["For an hour", "Until tomorrow"]) {
     await page.click(`.head button:has-text('${word}')`);
-    await page.waitForSelector(".toast:has-text('pauses until')");
+    await toast("pauses until");
     await page.waitForSelector(".head .state.paused");
     await page.click(".head button:has-text('Resume')");
     await page.waitForSelector(".head .state.free");

@@ -6,10 +6,10 @@ import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, step, toast }) => {
   const save = async () => {
     await page.click(".offer button:has-text('Save')");
-    await page.waitForSelector(".toast:has-text('Saved.')");
+    await toast("Saved.");
     await hush();
     await page.waitForSelector(".offer :text('Changes hold at once')");
   };
@@ -19,7 +19,12 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   };
 
   // The first one arrives; its code does not work again, and the page goes on waiting for the second.
-  await page.clock.install();
+  // The market's answers say when a code ends: one of them, that it has ended.
+  let isLate = false;
+  await page.route("**/v1/machines/codes", async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), ...(isLate ? { expires_ms: 1 } : {}) } });
+  });
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
   await page.click("nav a[href='#/lend']");
@@ -32,9 +37,12 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await step("used"); // its code, a second time: refused there
   seen.stillWaits = await page.locator(".waiting").count();
   // A command that lay about too long says so, and the next one works.
-  await page.clock.fastForward("20:00");
+  await page.reload();
+  await page.waitForSelector(".lend button:has-text('Lend a machine')");
+  isLate = true;
+  await page.click("button:has-text('Lend a machine')");
   await page.waitForSelector(".lend .note.warn:has-text('expired')");
-  forgive(); // the stream may have been taken up again
+  isLate = false;
   await page.click("button:has-text('New command')");
   const second = await command();
   seen.isNew = second !== first;
@@ -65,15 +73,14 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
 
   // Another offer, nights only, with the GPU and a price for it.
   await page.click("button:has-text('Add another offer')");
-  await page.waitForSelector("select[name=offer]");
-  await page.waitForSelector(".offer input[type=range]");
+  await until(() => document.querySelector("select[name=offer]")?.selectedIndex === 1); // the new one's form is there
   seen.offers = await page.locator("select[name=offer] option").count();
   await page.click("button:has-text('Nights and weekends')");
   await page.uncheck(".toggle:has-text('market') input");
   await page.fill("[name=price-gpu]", "0.1");
-  await page.waitForSelector(".estimate .figure");
   await save();
   seen.second = await page.inputValue("select[name=offer]");
+  await page.waitForSelector(".estimate:not([aria-busy]) .figure"); // of these terms
   seen.estimate = await page.locator(".estimate .figure:has-text('always leased') strong").textContent();
   await look("lend-offers");
   await step("two offers");

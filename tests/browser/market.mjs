@@ -5,7 +5,7 @@ import { browse, sizes } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ context, page, seen, until, look, glance, step, forgive }) => {
+await browse({ url, folder }, async ({ context, page, seen, until, look, glance, step, forgive, back }) => {
   const names = () => page.locator(".machines tbody th").allTextContents();
   const rows = (count) => until((wanted) => document.querySelectorAll(".machines tbody tr").length === wanted, count);
   await page.goto(url);
@@ -74,7 +74,7 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   await step("stop");
   await page.waitForSelector(".live.reconnecting");
   await step("start");
-  await page.waitForSelector(".live.live");
+  await back();
   await until(() => document.querySelector(".note.bad") === null);
   forgive();
   seen.typedAfterRestart = await page.inputValue("[name=name]");

@@ -26,7 +26,7 @@ function watchNotices() {
   };
 }
 
-await browse({ url, folder }, async ({ context, page, seen, until, look, step }) => {
+await browse({ url, folder }, async ({ context, page, seen, until, look, step, back }) => {
   const browser = await context.newCDPSession(page);
   const permit = (setting) => browser.send("Browser.setPermission", { permission: { name: "notifications" }, setting, origin });
   const toggle = (word) => page.locator(`.notices .toggle:has-text('${word}') input`);
@@ -63,7 +63,7 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, step })
   await page.click("button:has-text('Send one now')");
   await told("Souk");
   await look("notices");
-  await page.waitForSelector(".live.live");
+  await back();
 
   // In the background: what happens is told, each once.
   const listed = page.waitForResponse((response) => response.url().includes("mine=true"));

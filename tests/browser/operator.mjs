@@ -6,7 +6,7 @@ import { browse } from "./kit.mjs";
 const [url, folder] = process.argv.slice(2);
 const HTML = "<iframe src=x></iframe><b>spam</b>";
 
-await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, step, forgive, toast, back }) => {
   let freezes = 0;
   page.on("request", (request) => (freezes += request.method() === "POST" && request.url().endsWith("/freeze") ? 1 : 0));
   const beside = (name, word) => page.waitForSelector(`.field:has(input[name='${name}']) [role=alert]:has-text('${word}')`);
@@ -79,7 +79,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await page.waitForSelector(".invites pre");
   seen.invite = await page.locator(".invites pre").textContent();
   await page.click(".invites [aria-label=Copy]");
-  await page.waitForSelector(".toast:has-text('Copied')");
+  await toast("Copied");
   seen.copied = await page.evaluate(() => navigator.clipboard.readText());
   await hush();
   await look("operator");
@@ -124,14 +124,14 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await page.click("dialog button:has-text('Change')");
   await lost;
   await step("start");
-  await page.waitForSelector(".live.live");
+  await back();
   await until(() => document.querySelector(".market-settings [aria-busy]") === null);
   // Back later than the page tries by itself: the same button tries again.
   if (await page.locator(".market-settings button:has-text('Undo')").count()) {
     await change();
     await page.click("dialog button:has-text('Change')");
   }
-  await page.waitForSelector(".toast:has-text('The settings are changed')");
+  await toast("The settings are changed");
   await page.waitForSelector("text=Nothing is changed yet.");
   forgive();
 });

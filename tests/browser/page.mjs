@@ -26,7 +26,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, shoot, s
   await page.waitForSelector(".events li");
   await shoot("dashboard-running", { fullPage: true });
   await visit("jobs");
-  await page.waitForSelector(".jobs .state.succeeded", { timeout: 90_000 });
+  await page.waitForSelector(".jobs .state.succeeded");
   await page.click(".jobs a:has-text('digits')");
   await page.waitForSelector("article h1 .state.succeeded"); // what was known of it stands there until it is read
   seen.state = await page.locator("article h1 .state").textContent();

@@ -5,7 +5,7 @@ import { browse } from "./kit.mjs";
 
 const [url, folder, wanted] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ context, page, seen, until, shoot }) => {
+await browse({ url, folder, reducedMotion: "no-preference" }, async ({ context, page, seen, until, shoot }) => {
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
   await page.click("nav a[href='#/market']");

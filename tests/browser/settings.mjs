@@ -10,13 +10,12 @@ const AHEAD_MS = 40 * 86_400_000;
 const FIRST = "a first long password";
 const SECOND = "a second long password";
 
-await browse({ url, folder }, async ({ context, page, seen, until, look, glance, hush, step, forgive }) => {
+await browse({ url, folder }, async ({ context, page, seen, until, look, glance, hush, step, forgive, toast, back }) => {
   let posts = 0;
   page.on("request", (request) => (posts += request.method() === "POST" && request.url().endsWith("/v1/tokens") ? 1 : 0));
   const beside = (name, word) => page.waitForSelector(`.field:has(input[name='${name}']) [role=alert]:has-text('${word}')`);
   const press = (where) => page.click(`${where} button[type=submit]`);
   const asToken = (path, token) => context.request.get(`${origin}${path}`, { headers: { Authorization: `Bearer ${token}` } });
-  const toast = (word) => page.waitForSelector(`.toast:has-text('${word}')`);
 
   // This computer's clock is far ahead: ages and ends are told, and made, by the market's.
   await context.addInitScript((ahead_ms) => {
@@ -94,7 +93,7 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   await page.dblclick(".tokens button[type=submit]");
   await lost;
   await step("start");
-  await page.waitForSelector(".live.live");
+  await back();
   await until(() => document.querySelector(".made") !== null || document.querySelector(".tokens .note.bad") !== null);
   if (!(await page.locator(".made").count())) await press(".tokens");
   await page.waitForSelector(".made pre");

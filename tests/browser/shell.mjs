@@ -6,7 +6,7 @@ import { browse } from "./kit.mjs";
 const [url, folder] = process.argv.slice(2);
 const { origin } = new URL(url);
 
-await browse({ url, folder, size: "phone" }, async ({ page, seen, until, look, shoot, step, forgive }) => {
+await browse({ url, folder, size: "phone" }, async ({ page, seen, until, look, shoot, step, forgive, back }) => {
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
   await until(() => performance.getEntriesByName("first screen").length > 0);
@@ -57,7 +57,7 @@ await browse({ url, folder, size: "phone" }, async ({ page, seen, until, look, s
   await page.waitForSelector("h1:text('Jobs')");
   await shoot("reconnecting");
   await step("start"); // and a job is submitted, unheard by the page
-  await page.waitForSelector(".live.live");
+  await back();
   await page.waitForSelector(".jobs a:has-text('digits')");
   await until(() => document.querySelector(".note.bad") === null);
   seen.state = await page.locator(".jobs .state").textContent();

@@ -7,7 +7,7 @@ import { browse } from "./kit.mjs";
 
 const [url, folder, token] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ context, page, seen, look, hush, glance, forgive }) => {
+await browse({ url, folder }, async ({ context, page, seen, look, hush, glance, forgive, toast }) => {
   const fill = async (name, password) => {
     await page.fill("input[name=name]", name);
     await page.fill("input[name=password]", password);
@@ -58,7 +58,7 @@ await browse({ url, folder }, async ({ context, page, seen, look, hush, glance, 
   await page.waitForSelector(".lend pre");
   seen.lend = await page.locator(".lend pre").textContent();
   await page.click(".lend [aria-label=Copy]");
-  await page.waitForSelector(".toast");
+  await toast("Copied");
   seen.copied = await page.evaluate(() => navigator.clipboard.readText());
   await hush();
   await look("lend");

@@ -1,5 +1,5 @@
 """Groups in the settings of the page, with another account that joins, and a machine that is lent to the group."""
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from serving import Market, audit
 from training import Lender, wait_for
 
@@ -13,8 +13,8 @@ def test_a_group_is_made_joined_and_left(tmp_path):
         lender = Lender(market, ada, tmp_path / "box", "box")
         machine = wait_for("the machine", lambda: market.get("/v1/machines?mine=true", ada).json["items"])[0]
         page = market.post("/v1/account/page-codes", {}, ada).json
-        with Walk("group.mjs", page["url"], screens(tmp_path)) as walk:
-            code = walk.process.stdout.readline().strip()
+        with Walk("group.mjs", page["url"], tmp_path) as walk:
+            code = walk.hear()
             joined = market.post("/v1/account/group", {"code": code}, bob)
             walk.answer()
             walk.expect("machine")

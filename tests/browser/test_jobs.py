@@ -7,7 +7,7 @@ import signal
 import subprocess
 import urllib.request
 
-from browsing import Walk, assert_clean, credits, free_port, screens
+from browsing import Walk, assert_clean, credits, own_port
 from serving import HUNG_S, PROGRAM
 from training import job_spec, running, wait_for
 
@@ -43,7 +43,7 @@ def whole_log(market, token, job, rank):
 def serve_as_told(market, token, folder, commands):
     """Runs what the page says one should, at another port: what the model answers when it is asked what it takes."""
     serve, describe, predict = commands
-    port = free_port()
+    port = own_port()
     environment = {**os.environ, "SOUK_TOKEN": token, "SOUK_SERVER": market.url, "SOUK_CONFIG_DIR": str(folder / "config"),
                    "SOUK_MODEL_SERVE_LISTEN": f"127.0.0.1:{port}", "SOUK_JSON": "true",
                    "PATH": f"{os.path.dirname(os.path.abspath(PROGRAM))}:{os.environ['PATH']}"}
@@ -65,11 +65,11 @@ def serve_as_told(market, token, folder, commands):
 
 
 def test_jobs_from_waiting_to_the_bill(tmp_path):
-    places = ["--no-local-lender", "--listen", f"127.0.0.1:{free_port()}", "--link-listen", f"127.0.0.1:{free_port()}"]
+    places = ["--no-local-lender", "--listen", f"127.0.0.1:{own_port()}", "--link-listen", f"127.0.0.1:{own_port()}"]
     with running(tmp_path, *places) as (market, token, _, _):
         waiting = ask_for_too_much(market, token)
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("jobs.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("jobs.mjs", code["url"], tmp_path) as walk:
             walk.expect("run")
             cancel_all(market, token, waiting)
             spec = job_spec(market, token, 2, min_time="24s", max_run_time="120s", expected_run_time="30s")

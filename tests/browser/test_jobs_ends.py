@@ -1,7 +1,7 @@
 """Jobs that fail, diverge, lose machines, let workers go and are cancelled, in a real browser."""
 import signal
 
-from browsing import Walk, assert_clean, credits, free_port, screens
+from browsing import Walk, assert_clean, credits, own_port
 from training import Lender, job_spec, running, wait_for
 
 FAILING = "echo reading; sleep 3; echo 'cannot <b>open</b> it' >&2; exit 3"
@@ -37,10 +37,10 @@ def lose_a_machine(market, token, job, lenders):
 
 
 def test_jobs_that_do_not_end_well(tmp_path):
-    places = ["--no-local-lender", "--listen", f"127.0.0.1:{free_port()}", "--link-listen", f"127.0.0.1:{free_port()}"]
+    places = ["--no-local-lender", "--listen", f"127.0.0.1:{own_port()}", "--link-listen", f"127.0.0.1:{own_port()}"]
     with running(tmp_path, *places) as (market, token, lender_token, lenders):
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("jobs_ends.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("jobs_ends.mjs", code["url"], tmp_path) as walk:
             walk.expect("fail")
             job = submit(market, token, {"name": "fails", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": FAILING,
                                          "market": {"max_run_time": "60s"}})
@@ -63,7 +63,7 @@ def test_jobs_that_do_not_end_well(tmp_path):
             walk.expect("lost")
             lost.start()
             walk.answer()
-            seen = walk.end(240)
+            seen = walk.end()
         cancelled = market.get(f"/v1/jobs/{job}", token).json
     assert failed["state"] == "failed" and failed["reason"] in seen["wrong"].replace("\n", " "), seen["wrong"]
     assert "exit status 3" in seen["wrong"] and credits(failed["spent_microcredits"]) in seen["wrong"], seen["wrong"]

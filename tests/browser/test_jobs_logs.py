@@ -1,7 +1,7 @@
 """A job's log in a real browser: followed, searched over all of it, saved, while the market restarts."""
 import signal
 
-from browsing import Walk, assert_clean, free_port, screens
+from browsing import Walk, assert_clean, own_port
 from training import running, wait_for
 
 # Some 1.5 MB: more than a page keeps. What is said later comes when the file for it is there.
@@ -23,7 +23,7 @@ def say(folder, number):
 
 
 def test_a_long_log_is_followed_and_searched(tmp_path):
-    places = ["--no-local-lender", "--listen", f"127.0.0.1:{free_port()}", "--link-listen", f"127.0.0.1:{free_port()}"]
+    places = ["--no-local-lender", "--listen", f"127.0.0.1:{own_port()}", "--link-listen", f"127.0.0.1:{own_port()}"]
     with running(tmp_path, *places) as (market, token, _, _):
         made = market.post("/v1/jobs", {"name": "talks", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": SCRIPT,
                                         "market": {"max_run_time": "10m"}}, token)
@@ -32,7 +32,7 @@ def test_a_long_log_is_followed_and_searched(tmp_path):
         wait_for("the last needle", lambda: "that is all" in market.get(
             f"/v1/jobs/{job}/logs?last=100", token).json.get("text", ""))
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("jobs_logs.mjs", code["url"], screens(tmp_path), job) as walk:
+        with Walk("jobs_logs.mjs", code["url"], tmp_path, job) as walk:
             for number in (1, 2):
                 walk.expect("print")
                 say(tmp_path, number)

@@ -2,7 +2,7 @@
 import subprocess
 import sys
 
-from browsing import HERE, Walk, assert_clean, screens
+from browsing import HERE, Walk, assert_clean
 from serving import PROGRAM, Market
 from training import job_spec, wait_for
 
@@ -31,7 +31,7 @@ def test_a_thousand_jobs_and_hundreds_of_leases(tmp_path):
                            "--server", market.url, "--config-dir", str(tmp_path / "config"),
                            environment={"SOUK_TOKEN": owner}, stdout=subprocess.DEVNULL)
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("jobs_many.mjs", code["url"], screens(tmp_path), JOBS) as walk:
+        with Walk("jobs_many.mjs", code["url"], tmp_path, JOBS) as walk:
             walk.expect("big")
             spec = job_spec(market, token, WORKERS, min_time="1d", max_run_time="20m", expected_run_time="20m")
             made = market.post("/v1/jobs", {**spec, "name": "big", "resources": {"cpus": "1", "memory": "0.1+"}}, token)
@@ -43,7 +43,7 @@ def test_a_thousand_jobs_and_hundreds_of_leases(tmp_path):
             walk.expect("cancel")
             assert market.post(f"/v1/jobs/{made.json['id']}/cancel", {}, token).status == 200
             walk.answer()
-            seen = walk.end(180)
+            seen = walk.end()
     finally:
         if lenders:
             end(lenders)

@@ -2,7 +2,7 @@
 import re
 import shlex
 
-from browsing import Walk, assert_clean, free_port, screens
+from browsing import Walk, assert_clean, own_port
 from serving import PROGRAM, Market, audit
 from training import Lender, job_spec, wait_for
 
@@ -23,13 +23,13 @@ def offer_of(market, token, machine):
 
 
 def test_a_lender_adds_sets_and_pauses_a_machine(tmp_path):
-    market = Market(tmp_path / "market", "--listen", f"127.0.0.1:{free_port()}")
+    market = Market(tmp_path / "market", "--listen", f"127.0.0.1:{own_port()}")
     token, borrower = market.sign_up("lender"), market.sign_up("borrower")
     lender = None
     try:
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("lend.mjs", code["url"], screens(tmp_path)) as walk:
-            words = shlex.split(walk.process.stdout.readline())
+        with Walk("lend.mjs", code["url"], tmp_path) as walk:
+            words = shlex.split(walk.hear())
             lender = Lent(words, tmp_path / "heron")
             walk.answer()
             walk.restart(market)

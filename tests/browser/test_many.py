@@ -3,7 +3,7 @@ import json
 import pathlib
 import subprocess
 
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from serving import PROGRAM, Market, audit
 from training import submit
 
@@ -29,7 +29,7 @@ def test_thousands_of_entries_and_many_accounts(tmp_path):
         operator = market.operator_token()
         entries = count_entries(market, token)
         pages = [market.post("/v1/account/page-codes", {}, whose).json["url"] for whose in (token, operator)]
-        with Walk("many.mjs", pages[0], screens(tmp_path), pages[1]) as walk:
+        with Walk("many.mjs", pages[0], tmp_path, pages[1]) as walk:
             walk.expect("job")
             submit(market, token, 1)
             walk.answer()

@@ -1,5 +1,5 @@
 """The market screen in a real browser, over a market with real lenders that restarts."""
-from browsing import Walk, assert_clean, free_port, screens
+from browsing import Walk, assert_clean, own_port
 from training import running, wait_for
 
 
@@ -30,7 +30,7 @@ def assert_sorted(orders, machines):
 
 
 def test_the_market_is_looked_at(tmp_path):
-    with running(tmp_path, "--no-local-lender", "--listen", f"127.0.0.1:{free_port()}") as (market, _, token, _lenders):
+    with running(tmp_path, "--no-local-lender", "--listen", f"127.0.0.1:{own_port()}") as (market, _, token, _lenders):
         def measured():
             return [machine for machine in market.get("/v1/machines", token).json["items"]
                     if machine["state"] == "online" and machine["probe"]["rtt_us"] > 0]
@@ -43,7 +43,7 @@ def test_the_market_is_looked_at(tmp_path):
         wait_for("the pause", lambda: any(machine["yield"] == "paused_remotely" for machine in measured()))
         machines = {machine["name"]: machine for machine in measured()}
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("market.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("market.mjs", code["url"], tmp_path) as walk:
             walk.expect("stop")
             market.stop()
             walk.answer()

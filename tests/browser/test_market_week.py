@@ -3,7 +3,7 @@ import json
 import pathlib
 import subprocess
 
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from serving import PROGRAM, Market, audit
 
 DAYS, JOBS, MACHINES = 8, 480, 6
@@ -18,7 +18,7 @@ def test_a_week_of_prices(tmp_path):
     market = Market(folder, "--no-local-lender")
     try:
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("market_week.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("market_week.mjs", code["url"], tmp_path) as walk:
             seen = walk.end()
     finally:
         stopped = market.stop()

@@ -1,5 +1,5 @@
 """The browser's own notifications, by real events of a market with two lenders and real jobs."""
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from training import running, submit, wait_for
 
 
@@ -19,7 +19,7 @@ def test_what_happens_is_told_in_the_background(tmp_path):
             "lose": lambda: lenders[0].stop(),
         }
         code = market.post("/v1/account/page-codes", {}, lender_token).json
-        with Walk("notices.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("notices.mjs", code["url"], tmp_path) as walk:
             for word in ("pause", "resume", "job", "own job", "lose", "pause", "resume", "pause", "resume"):
                 walk.expect(word)
                 acts[word]()

@@ -1,13 +1,12 @@
 """The operator's screen in a real browser: accounts, freezing, invitations and settings, with a restart between."""
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean, own_port
 from serving import Market, audit
-from test_shell import free_port
 
 HTML = "<iframe src=x></iframe><b>spam</b>"
 
 
 def test_the_operator_freezes_invites_and_sets(tmp_path):
-    market = Market(tmp_path / "market", "--listen", f"127.0.0.1:{free_port()}")
+    market = Market(tmp_path / "market", "--listen", f"127.0.0.1:{own_port()}")
     try:
         ada = market.sign_up("ada")
         market.sign_up("bob")
@@ -22,7 +21,7 @@ def test_the_operator_freezes_invites_and_sets(tmp_path):
         for name, limits in settings.items():
             for outside in (limits["minimum"] - 1, limits["maximum"] + 1):
                 assert market.call("PUT", "/v1/settings", {name: outside}, operator).status == 400, (name, outside)
-        with Walk("operator.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("operator.mjs", code["url"], tmp_path) as walk:
             walk.expect("frozen")
             walk.answer(market.get("/v1/account", ada).json["frozen"])
             walk.restart(market)

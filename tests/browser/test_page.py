@@ -1,7 +1,7 @@
 """The page in a real browser, over a real market with two lenders and a job that trains."""
 import datetime
 
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from training import running, submit
 
 
@@ -17,7 +17,7 @@ def close_offer(market, token, name):
 def test_the_page_follows_a_job_live(tmp_path):
     with running(tmp_path) as (market, token, lender_token, _):
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("page.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("page.mjs", code["url"], tmp_path) as walk:
             # The job is over within seconds: however long the browser takes to start, it sees it run.
             walk.expect("ready")
             job = submit(market, token, 2)

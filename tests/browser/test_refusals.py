@@ -1,5 +1,5 @@
 """What the door refuses, in a real browser: used links, taken names, wrong invitations, too many tries, and sessions that end."""
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from serving import Market, audit
 
 PASSWORD = "correct horse battery"
@@ -21,7 +21,7 @@ def test_refusals_at_the_door_and_a_session_that_ends(tmp_path):
                 if not session["is_current"]:
                     assert market.call("DELETE", f"/v1/sessions/{session['id']}", None, token).status == 204
 
-        with Walk("refusals.mjs", market.url, screens(tmp_path), used, invite) as walk:
+        with Walk("refusals.mjs", market.url, tmp_path, used, invite) as walk:
             for _ in range(2):
                 walk.expect("end sessions")
                 end_sessions()

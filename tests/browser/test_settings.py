@@ -1,9 +1,8 @@
 """The settings in a real browser: password, sessions, tokens and the end of an account, with a restart between."""
 import time
 
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean, own_port
 from serving import Market, audit
-from test_shell import free_port
 
 MONTH_MS = 30 * 86_400_000
 SLOW_MS = 60_000  # an answer tells the market's time as of when it was sent
@@ -11,7 +10,7 @@ HTML = "<script>alert(1)</script><b>x</b>"
 
 
 def test_password_tokens_sessions_and_the_end(tmp_path):
-    market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{free_port()}")
+    market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{own_port()}")
     try:
         first = market.sign_up("ada")
         code = market.post("/v1/account/page-codes", {}, first).json
@@ -23,7 +22,7 @@ def test_password_tokens_sessions_and_the_end(tmp_path):
             assert answer.status == 201, answer
             return answer.json["token"]
 
-        with Walk("settings.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("settings.mjs", code["url"], tmp_path) as walk:
             for _ in range(2):
                 walk.expect("sign in")
                 other = sign_in()

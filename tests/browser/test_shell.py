@@ -1,5 +1,5 @@
 """The page's frame in a real browser: navigation, colours, deep links, first load, and a market that restarts."""
-from browsing import Walk, assert_clean, free_port, screens
+from browsing import Walk, assert_clean, own_port
 from serving import Market, audit
 from training import submit
 
@@ -7,11 +7,11 @@ FIRST_LOAD_MAX = 90_000
 
 
 def test_the_frame_and_a_restart(tmp_path):
-    market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{free_port()}")
+    market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{own_port()}")
     try:
         token = market.sign_up("ada")
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("shell.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("shell.mjs", code["url"], tmp_path) as walk:
             walk.expect("stop")
             market.stop()
             walk.answer()

@@ -1,12 +1,12 @@
 """Signing up, out and in by the page's form, in a real browser over a real market."""
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from serving import Market, audit
 
 
 def test_a_person_signs_up_out_and_in(tmp_path):
     market = Market(tmp_path / "market", "--no-local-lender")
     try:
-        with Walk("sign_in.mjs", market.url, screens(tmp_path), market.sign_up("bob")) as walk:
+        with Walk("sign_in.mjs", market.url, tmp_path, market.sign_up("bob")) as walk:
             seen = walk.end()
         found = market.get("/v1/accounts?name=ada", market.operator_token()).json["items"]
     finally:

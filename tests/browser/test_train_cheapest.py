@@ -2,7 +2,7 @@
 import bisect
 import contextlib
 
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from serving import Market
 from test_prices import SLOT_MS, market_over_a_slot, wait_for_slot_after
 from test_train_wizard import needs_fashion
@@ -42,7 +42,7 @@ def test_a_job_is_booked_for_the_cheapest_slot_by_the_keyboard(tmp_path):
         token = market.sign_up("borrower")
         code = market.post("/v1/account/page-codes", {}, token).json
         prices = market.get("/v1/prices").json["slots"]
-        with Walk("train_cheapest.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("train_cheapest.mjs", code["url"], tmp_path) as walk:
             walk.expect("spend")
             spender = spend_all(market, token)
             walk.answer()

@@ -1,7 +1,7 @@
 """The wizard's "Let Souk choose" in a real browser: asked of a real market with real lenders, before and after a trial."""
 import contextlib
 
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from serving import Market
 from test_train_wizard import needs_fashion
 from training import Lender, wait_for
@@ -29,8 +29,8 @@ def unequal(tmp_path):
 def test_souk_chooses_the_machines_and_the_run_shows_how_well(tmp_path):
     with unequal(tmp_path) as (market, token):
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("train_choose.mjs", code["url"], screens(tmp_path)) as walk:
-            seen = walk.end(300)
+        with Walk("train_choose.mjs", code["url"], tmp_path) as walk:
+            seen = walk.end()
         job = market.get(f"/v1/jobs/{seen['job']}", token).json
         jobs = market.get("/v1/jobs", token).json["items"]
         profile = market.get(f"/v1/jobs/{seen['job']}/profile", token).json

@@ -3,7 +3,7 @@ import hashlib
 import random
 import zipfile
 
-from browsing import Walk, assert_clean, free_port, screens
+from browsing import Walk, assert_clean, own_port
 from serving import Market
 from training import Lender, wait_for
 
@@ -41,7 +41,7 @@ def are_online(market, token, count):
 def test_code_of_ones_own_runs_through_the_wizard(tmp_path):
     data = write_project(tmp_path / "project")
     write_archive(tmp_path / "hello.zip")
-    market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{free_port()}")
+    market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{own_port()}")
     lenders = []
     try:
         lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
@@ -49,7 +49,7 @@ def test_code_of_ones_own_runs_through_the_wizard(tmp_path):
             lenders.append(Lender(market, lender_token, tmp_path / name, name, options=("--network", "job")))
         wait_for("both lenders", lambda: are_online(market, token, 2))
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("train_code.mjs", code["url"], screens(tmp_path), tmp_path / "hello.zip", tmp_path / "project") as walk:
+        with Walk("train_code.mjs", code["url"], tmp_path, tmp_path / "hello.zip", tmp_path / "project") as walk:
             walk.expect("stop")
             market.stop()
             walk.answer()

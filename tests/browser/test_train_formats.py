@@ -10,7 +10,7 @@ import threading
 import zipfile
 import zlib
 
-from browsing import Walk, assert_clean, free_port, screens
+from browsing import Walk, assert_clean, own_port
 from training import running, wait_for
 
 KINDS = ("low", "middle", "high")
@@ -90,17 +90,17 @@ def test_data_of_many_forms_are_read_by_the_market_and_trained(tmp_path):
     write_text(data / "plays.txt")
     (data / "noise.bin").write_bytes(random.Random(7).randbytes(5000))
     sha256 = hashlib.sha256((data / "rows.libsvm").read_bytes()).hexdigest()
-    options = ("--no-local-lender", "--import-private", "--listen", f"127.0.0.1:{free_port()}")
+    options = ("--no-local-lender", "--import-private", "--listen", f"127.0.0.1:{own_port()}")
     with running(tmp_path, *options) as (market, token, _, _), web(data) as address:
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("train_formats.mjs", code["url"], screens(tmp_path), data, address, sha256) as walk:
+        with Walk("train_formats.mjs", code["url"], tmp_path, data, address, sha256) as walk:
             walk.expect("restart")
             market.stop()
             market.start()
             wait_for("the lenders again", lambda: 3 == sum(
                 one["state"] == "online" for one in market.get("/v1/machines", token).json["items"]))
             walk.answer()
-            seen = walk.end(300)
+            seen = walk.end()
         jobs = {name: market.get(f"/v1/jobs/{seen[name]}", token).json for name in ("sparse", "arrays", "images", "fetched")}
     for name, job in jobs.items():
         assert job["state"] == "succeeded" and job["test_accuracy"] > 0.9, (name, job["reason"], job["test_accuracy"])

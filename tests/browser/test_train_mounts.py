@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from serving import Market
 from training import Lender, wait_for
 
@@ -58,8 +58,8 @@ def test_secrets_and_data_reach_the_program_and_nobody_else(tmp_path, far):
         wait_for("both lenders", lambda: 2 == sum(
             one["state"] == "online" for one in market.get("/v1/machines", token).json["items"]))
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("train_mounts.mjs", code["url"], screens(tmp_path), data, far, SECRET) as walk:
-            seen = walk.end(300)
+        with Walk("train_mounts.mjs", code["url"], tmp_path, data, far, SECRET) as walk:
+            seen = walk.end()
         job = market.get(f"/v1/jobs/{seen['job']}", token).json
         left = [{name: market.call("GET", f"/v1/jobs/{seen['job']}/artifacts/rank{rank}-{name}", None, token).body.decode()
                  for name in ("said", "token", "lines")} for rank in (0, 1)]

@@ -1,7 +1,7 @@
 """The wizard "Train a model" in a real browser, with what is one's own: tables, a network, data at lenders."""
 import random
 
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from training import Lender, running, wait_for
 
 
@@ -36,8 +36,8 @@ def test_what_is_ones_own_is_trained_through_the_wizard(tmp_path):
         wait_for("the lender with data", lambda: 4 == sum(
             one["state"] == "online" for one in market.get("/v1/machines", token).json["items"]))
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("train_own.mjs", code["url"], screens(tmp_path), table, homes) as walk:
-            seen = walk.end(300)
+        with Walk("train_own.mjs", code["url"], tmp_path, table, homes) as walk:
+            seen = walk.end()
         jobs = {job["id"]: market.get(f"/v1/jobs/{job['id']}", token).json
                 for job in market.get("/v1/jobs", token).json["items"]}
         columns = market.call("GET", f"/v1/jobs/{seen['table']}/artifacts/columns.json", None, token)

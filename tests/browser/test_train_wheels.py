@@ -1,7 +1,7 @@
 """The wizard "Train a model" in a real browser, with packages of one's own: wheels that a lender installs."""
 import tarfile
 
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean
 from serving import Market
 from training import Lender, wait_for
 from wheels import wheel
@@ -47,7 +47,7 @@ def test_dropped_wheels_are_installed_for_the_job(tmp_path):
             lenders.append(Lender(market, lender_token, tmp_path / name, name, options=options))
         wait_for("both lenders", lambda: are_online(market, token, 2))
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("train_wheels.mjs", code["url"], screens(tmp_path), project, odd, archive, *made) as walk:
+        with Walk("train_wheels.mjs", code["url"], tmp_path, project, odd, archive, *made) as walk:
             seen = walk.end()
         job = market.get(f"/v1/jobs/{seen['first']}", token).json
         said = market.call("GET", f"/v1/jobs/{seen['first']}/artifacts/rank0-said", None, token).body

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from browsing import Walk, assert_clean, free_port, screens
+from browsing import Walk, assert_clean, own_port
 from serving import PROGRAM
 from training import running, wait_for
 
@@ -14,9 +14,9 @@ needs_fashion = pytest.mark.skipif(not FASHION.exists(), reason="dataset-fashion
 
 @needs_fashion
 def test_a_built_in_model_is_trained_through_the_wizard(tmp_path):
-    with running(tmp_path, "--no-local-lender", "--listen", f"127.0.0.1:{free_port()}") as (market, token, _, _):
+    with running(tmp_path, "--no-local-lender", "--listen", f"127.0.0.1:{own_port()}") as (market, token, _, _):
         code = market.post("/v1/account/page-codes", {}, token).json
-        with Walk("train_wizard.mjs", code["url"], screens(tmp_path)) as walk:
+        with Walk("train_wizard.mjs", code["url"], tmp_path) as walk:
             walk.expect("stop")
             market.stop()
             walk.answer()

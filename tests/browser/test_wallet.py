@@ -2,15 +2,14 @@
 import csv
 import io
 
-from browsing import Walk, assert_clean, screens
-from test_shell import free_port
+from browsing import Walk, assert_clean, own_port
 from training import running, submit, wait_for
 
 HTML = "<img src=x onerror=alert(1)><b>bold</b>"
 
 
 def test_statement_csv_and_a_gift(tmp_path):
-    options = ("--no-local-lender", "--listen", f"127.0.0.1:{free_port()}", "--link-listen", f"127.0.0.1:{free_port()}")
+    options = ("--no-local-lender", "--listen", f"127.0.0.1:{own_port()}", "--link-listen", f"127.0.0.1:{own_port()}")
     with running(tmp_path, *options) as (market, token, lender_token, _):
         answer = market.call("PUT", "/v1/settings", {"proving_microcredits": 0}, market.operator_token())
         assert answer.status == 200, answer
@@ -21,7 +20,7 @@ def test_statement_csv_and_a_gift(tmp_path):
         entries = market.get("/v1/account/entries?limit=500", lender_token).json["items"]
         paid = [entry for entry in entries if entry["kind"] == "post"]
         code = market.post("/v1/account/page-codes", {}, lender_token).json
-        with Walk("wallet.mjs", code["url"], screens(tmp_path), job) as walk:
+        with Walk("wallet.mjs", code["url"], tmp_path, job) as walk:
             walk.restart(market)
             seen = walk.end()
         after = market.get("/v1/account", token).json["available_microcredits"]

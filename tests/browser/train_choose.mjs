@@ -8,7 +8,7 @@ import { wizard } from "./wizard.mjs";
 const [url, folder] = process.argv.slice(2);
 const { origin } = new URL(url);
 
-await browse({ url, folder }, async ({ page, seen, until, look, hush, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, hush, forgive, toast }) => {
   const { to, anew, submit } = wizard({ page, until }, origin);
   const find = async () => {
     await page.waitForSelector(".choose .row button:not([disabled])");
@@ -77,7 +77,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, forgive })
   seen.fastest = await find();
   await until(() => document.querySelector(".recommended > .note.warn") === null || !document.querySelector(".recommended").textContent.includes("has changed since"));
   await page.click("button:has-text('Take these machines')");
-  await page.waitForSelector(".toast:has-text('the fields below say so now')");
+  await toast("the fields below say so now");
   seen.filled = [await page.inputValue("input[name=workers]"), await page.inputValue("input[name=cpus]"), await page.inputValue("select[name=policy]")];
   await hush();
   await look("train-chosen");

@@ -9,7 +9,7 @@ import { wizard } from "./wizard.mjs";
 const [url, folder, archive, project] = process.argv.slice(2);
 const { origin } = new URL(url);
 
-await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush, back }) => {
   const { to, anew, small, submit } = wizard({ page, until }, origin);
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
@@ -61,7 +61,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await step("start");
   await page.waitForSelector(".sent:has-text('is at the market')");
   await page.unroute("**/v1/chunks");
-  await page.waitForSelector(".live.live");
+  await back();
   forgive();
   seen.main = await page.inputValue("input[name=main]");
   await hush();

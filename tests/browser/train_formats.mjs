@@ -9,7 +9,7 @@ import { wizard } from "./wizard.mjs";
 const [url, folder, data, web, sha256] = process.argv.slice(2);
 const { origin } = new URL(url);
 
-await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush, back }) => {
   const { to, anew, small, submit } = wizard({ page, until }, origin);
   const begin = async (model, epochs, source = "upload") => {
     await anew(model);
@@ -48,7 +48,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   });
   seen.sparseRead = await read();
   await page.unroute("**/v1/imports/*");
-  await page.waitForSelector(".live.live");
+  await back();
   seen.askedOfSparse = seen.asked;
   forgive();
   await small();

@@ -6,7 +6,7 @@ import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ page, seen, until, look, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, back }) => {
   const next = async (name) => {
     await page.click(`.wizard-foot a:has-text('Next: ${name}')`);
     await page.waitForSelector(`.steps a[aria-current=step]:has-text('${name}')`);
@@ -81,7 +81,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.waitForSelector(".note:has-text('The market cannot be reached')");
   await page.click(".steps a:has-text('Machines')");
   await step("start");
-  await page.waitForSelector(".live.live");
+  await back();
   await checked();
   seen.costAfterRestart = await page.inputValue("input[name=cost]");
   forgive();
@@ -96,7 +96,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.dblclick("button:has-text('Submit the job')");
   await until(() => /^#\/jobs\/\d+/.test(location.hash));
   seen.job = Number(/\d+/.exec(new URL(page.url()).hash)[0]);
-  await page.waitForSelector(".state.succeeded", { timeout: 120_000 });
+  await page.waitForSelector(".state.succeeded");
   await page.goto(`${new URL(url).origin}/#/train`);
   await page.waitForSelector("input[name=name]");
   seen.draftAfter = await page.inputValue("input[name=name]");

@@ -9,7 +9,7 @@ const [url, folder, job] = process.argv.slice(2);
 const { origin } = new URL(url);
 const HTML = "<img src=x onerror=alert(1)><b>bold</b>";
 
-await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, step, forgive, toast, back }) => {
   const rows = () => page.locator(".statement tbody tr").allTextContents();
   const showing = async (words) => {
     await page.waitForSelector(words.map((word) => `.statement td:has-text('${word}')`).join(", "));
@@ -100,7 +100,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
     yes.click();
     yes.click();
   });
-  await page.waitForSelector(".toast:has-text('borrower has 0.000002')");
+  await toast("borrower has 0.000002");
   await showing(["−0.000002"]);
   seen.sentOnce = sent - before;
   seen.memo = await page.locator(".statement tr:has-text('−0.000002') .memo").textContent();
@@ -118,14 +118,14 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await lost;
   seen.typedWhileAway = await page.inputValue("input[name=amount]");
   await step("start");
-  await page.waitForSelector(".live.live");
+  await back();
   await until(() => document.querySelector(".transfer [aria-busy]") === null);
   // Back later than the page tries by itself: the same button tries the same gift again.
   if (await page.inputValue("input[name=amount]")) {
     await page.click(".transfer button[type=submit]");
     await page.click("dialog button:has-text('Give')");
   }
-  await page.waitForSelector(".toast:has-text('borrower has 0.000003')");
+  await toast("borrower has 0.000003");
   await showing(["−0.000003"]);
   await until(() => document.querySelector(".note.bad") === null);
   forgive();

@@ -26,7 +26,7 @@ export function wizard({ page, until }, origin) {
       await page.click("button:has-text('Submit the job')");
       await until(() => /^#\/jobs\/\d+/.test(location.hash));
       const job = Number(/\d+/.exec(new URL(page.url()).hash)[0]);
-      await page.waitForSelector(".state.succeeded, .state.failed", { timeout: 120_000 });
+      await page.waitForSelector(".state.succeeded, .state.failed");
       return job;
     },
   };

@@ -9,6 +9,7 @@ import { lend as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Copy } from "../../ui/copy";
 import { Card, Note, ProblemNote } from "../../ui/parts";
+import { stageOf } from "./stage";
 
 interface Made {
   command: string;
@@ -31,7 +32,7 @@ interface CommandProps {
 // The command, until the machine that came after it was made is there.
 function Command({ made, machines, onAgain }: CommandProps) {
   const known = useRef(new Set(machines.map((machine) => machine.id)));
-  const arrived = machines.find((machine) => !known.current.has(machine.id));
+  const { stage, arrived } = stageOf(made.expires_ms, now.value, known.current, machines);
   if (arrived)
     return (
       <>
@@ -41,7 +42,7 @@ function Command({ made, machines, onAgain }: CommandProps) {
         <Button icon="plus" onClick={onAgain}>{words.another}</Button>
       </>
     );
-  if (now.value > made.expires_ms)
+  if (stage === "expired")
     return (
       <>
         <Note tone="warn">{words.expired}</Note>

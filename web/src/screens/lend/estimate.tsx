@@ -1,4 +1,5 @@
-// What the terms in the form would earn in a month, by the prices of the last seven days.
+// What the terms in the form would earn in a month, by the prices of the last seven days. It is busy while it still shows
+// what other terms would.
 import { useEffect, useState } from "preact/hooks";
 import { post, type Schemas } from "../../api/client";
 import { creditsShort, number, percent } from "../../core/format";
@@ -27,7 +28,7 @@ const columns = (): readonly Column<Slot>[] => [
 ];
 
 function useEstimate(machine: number, body: Schemas["OfferTerms"], isOn: boolean) {
-  const [found, setFound] = useState<Found>();
+  const [found, setFound] = useState<{ asked: string; answer: Found }>();
   const [problem, setProblem] = useState<Error | null>(null);
   const asked = JSON.stringify(body);
   const isLive = connection.value === "live"; // asked again when a market that was away is back
@@ -36,7 +37,7 @@ function useEstimate(machine: number, body: Schemas["OfferTerms"], isOn: boolean
     const stop = new AbortController();
     const ask = () =>
       post("/v1/machines/{id}/estimate", { path: { id: machine }, body, signal: stop.signal }).then(
-        (answer) => { setFound(answer); setProblem(null); },
+        (answer) => { setFound({ asked, answer }); setProblem(null); },
         (failure: Error) => { if (!stop.signal.aborted) setProblem(failure); },
       );
     const timer = setTimeout(() => void ask(), CALM_MS);
@@ -45,7 +46,7 @@ function useEstimate(machine: number, body: Schemas["OfferTerms"], isOn: boolean
       stop.abort();
     };
   }, [machine, asked, isOn, isLive]);
-  return { found, problem };
+  return { found: found?.answer, problem, isOld: found !== undefined && found.asked !== asked };
 }
 
 interface EstimateProps {
@@ -55,9 +56,9 @@ interface EstimateProps {
 }
 
 export function Estimate({ machine, body, missing }: EstimateProps) {
-  const { found, problem } = useEstimate(machine, body, !missing);
+  const { found, problem, isOld } = useEstimate(machine, body, !missing);
   return (
-    <section class="part estimate" aria-live="polite" aria-label={text.title}>
+    <section class="part estimate" aria-live="polite" aria-label={text.title} aria-busy={isOld && !missing ? "true" : undefined}>
       <h3>{text.title}</h3>
       {missing && <p class="faint">{missing}</p>}
       {!missing && <ProblemNote problem={problem} />}

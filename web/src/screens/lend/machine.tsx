@@ -56,8 +56,8 @@ function Offers({ machine }: { machine: Machine }) {
   const offer = offers.find((each) => each.id === selected) ?? offers[0];
   const make = async () => {
     const made = await post("/v1/machines/{id}/offers", { path: { id: machine.id }, body: {} });
+    setSelected(made.id); // first: no other offer's form stands there until the list is read
     await shown.refresh();
-    setSelected(made.id);
   };
   const withdraw = async (each: LentOffer) => {
     const isSure = await ask({ title: words.offer.withdrawTitle(each.id), body: words.offer.withdrawBody, action: words.offer.withdraw, isDanger: true });

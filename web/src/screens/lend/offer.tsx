@@ -7,7 +7,7 @@ import { useDraft, useSubmit } from "../../core/form";
 import { creditsShort } from "../../core/format";
 import { myGroup } from "../../core/group";
 import { useResource } from "../../core/resource";
-import { account, myMachines, prices, unit, type Machine } from "../../core/store";
+import { myMachines, prices, unit, type Machine } from "../../core/store";
 import { lend as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field, Select, Toggle, type Choice } from "../../ui/field";
@@ -113,16 +113,15 @@ function Group({ terms, change, problem }: PartProps) {
 
 function Audience(props: PartProps) {
   const { terms, change, faults, problem } = props;
-  const { data: own } = useResource(account);
-  const { data: group } = useResource(myGroup);
-  const isInGroup = Boolean(own?.group) || terms.group !== "";
+  const { data: mine } = useResource(myGroup);
+  const group = terms.group || mine?.name; // chosen once it is known: no offer is to a group without a name
   const choices: Choice<Terms["audience"]>[] = [
     { value: "anyone", label: text.audiences.anyone },
     { value: "accounts", label: text.audiences.accounts },
-    ...(isInGroup ? [{ value: "group" as const, label: text.audiences.group }] : []),
+    ...(group ? [{ value: "group" as const, label: text.audiences.group }] : []),
   ];
   const choose = (audience: Terms["audience"]) =>
-    change(audience === "group" ? { audience, group: terms.group || group?.name || "" } : { audience });
+    change(audience === "group" && group ? { audience, group } : { audience });
   return (
     <Part title={partTitles.who} name="who">
       <Select label={text.audience} hint={text.ownerAlways} value={terms.audience} choices={choices} onValue={choose} />
