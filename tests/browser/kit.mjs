@@ -174,8 +174,9 @@ function parts(context, page, folder, seen) {
   };
 }
 
-// What is there at the end: a picture, and the page itself.
-async function keep(page, folder, name) {
+// The state at the end: what was seen, the page itself, and a picture of it.
+async function keep(page, folder, name, seen) {
+  writeFileSync(path.join(folder, `${name}.json`), JSON.stringify(seen, null, 1));
   await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: name === "failed" });
   writeFileSync(path.join(folder, `${name}.html`), await page.content());
 }
@@ -206,12 +207,11 @@ export async function browse({ url, folder, size = "wide", reducedMotion = "redu
     watch(page, new URL(url).origin, seen, folder);
     await page.addInitScript(noteToasts);
     await Promise.race([walk(parts(context, page, folder, seen)), told]);
-    await keep(page, folder, "ended");
+    await keep(page, folder, "ended", seen);
     console.log(JSON.stringify(seen));
   } catch (failure) {
     // What was on the screen says more than the line that failed.
-    if (page) await keep(page, folder, "failed").catch((lost) => console.error(`no picture of it: ${lost.message}`));
-    console.error(`seen until then: ${JSON.stringify(seen)}`);
+    if (page) await keep(page, folder, "failed", seen).catch((lost) => console.error(`no picture of it: ${lost.message}`));
     throw failure;
   } finally {
     await context.close();

@@ -7,6 +7,10 @@ import { browse } from "./kit.mjs";
 const [url, folder] = process.argv.slice(2);
 
 await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, step, toast }) => {
+  let estimated;
+  page.on("response", (response) => {
+    if (response.url().endsWith("/estimate") && response.ok()) estimated = response;
+  });
   const save = async () => {
     await page.click(".offer button:has-text('Save')");
     await toast("Saved.");
@@ -81,6 +85,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   await save();
   seen.second = await page.inputValue("select[name=offer]");
   await page.waitForSelector(".estimate:not([aria-busy]) .figure"); // of these terms
+  seen.estimated = { terms: estimated.request().postDataJSON(), ...(await estimated.json()) };
   seen.estimate = await page.locator(".estimate .figure:has-text('always leased') strong").textContent();
   await look("lend-offers");
   await step("two offers");

@@ -87,8 +87,6 @@ def test_two_machines_a_group_and_several_offers(tmp_path):
             walk.answer()
             walk.expect("two offers")
             two = offers()
-            estimate = market.post(f"/v1/machines/{osprey()['id']}/estimate",
-                                   {name: two[-1][name] for name in ("cores_milli", "ram_bytes", "disk_bytes", "gpus_milli", "when", "zone", "minimum")}, token).json
             walk.answer()
             walk.expect("withdrawn")
             left = offers()
@@ -120,6 +118,10 @@ def test_two_machines_a_group_and_several_offers(tmp_path):
     assert seen["offers"] == 2 and len(two) == 2 and int(seen["second"]) == two[-1]["id"] != grouped["id"]
     assert two[-1]["gpus_milli"] == 1000 and two[-1]["minimum"]["gpu_micro"] == 100_000 and "18:00" in two[-1]["when"]
     assert two[0] == grouped or two[0]["id"] == grouped["id"]
+    estimate = seen["estimated"]
+    assert estimate["terms"]["minimum"]["gpu_micro"] == 100_000, estimate
+    for name in ("cores_milli", "ram_bytes", "disk_bytes", "gpus_milli", "when"):
+        assert estimate["terms"][name] == two[-1][name], (name, estimate, two[-1])
     assert f"{estimate['full_microcredits'] // 10_000 / 100:,.2f}" == seen["estimate"], estimate
     assert [offer["id"] for offer in left] == [grouped["id"]]
     assert begun_ms <= for_hour - HOUR_MS <= seen_ms + 1 and seen["hour"] != seen["longer"]

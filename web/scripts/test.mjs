@@ -13,12 +13,14 @@ const found = (folder) =>
     return entry.isDirectory() ? found(name) : name.endsWith(".test.mjs") ? [name] : [];
   });
 const tests = found(source);
+if (tests.length === 0) throw new Error("no tests");
 const folder = mkdtempSync(path.join(tmpdir(), "souk-units-"));
 try {
-  buildSync({ entryPoints: tests, outdir: folder, outExtension: { ".js": ".mjs" }, bundle: true, platform: "node", format: "esm", logLevel: "error" });
-  const built = found(folder);
-  if (built.length === 0 || built.length !== tests.length) throw new Error(`${tests.length} tests, ${built.length} built`);
-  process.exitCode = spawnSync(process.execPath, ["--test", ...built], { stdio: "inherit" }).status ?? 1;
+  // One bundle and one process: a process for each file costs more than all the tests.
+  const built = path.join(folder, "units.mjs");
+  const entry = { contents: [path.join(source, "../scripts/units.mjs"), ...tests].map((name) => `import ${JSON.stringify(name)};`).join("\n"), resolveDir: source };
+  buildSync({ stdin: entry, outfile: built, bundle: true, ignoreAnnotations: true, platform: "node", format: "esm", logLevel: "error" });
+  process.exitCode = spawnSync(process.execPath, ["--test-reporter=tap", built], { stdio: "inherit" }).status ?? 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

@@ -1,18 +1,13 @@
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, mock, test } from "node:test";
+import { test } from "node:test";
+import { heardAt, marketNow } from "./clock";
 
 const DAY_MS = 86_400_000;
-let count_ms = 0;
-let heardAt, marketNow;
 
-beforeEach(async () => {
-  mock.timers.enable({ apis: ["setInterval", "Date"], now: 1_700_000_000_000 });
+test("a clock that is wrong, set or slow does not count once the market was heard", ({ mock }) => {
+  let count_ms = 0;
+  mock.timers.enable({ apis: ["Date"], now: 1_700_000_000_000 });
   mock.method(performance, "now", () => count_ms);
-  ({ heardAt, marketNow } = await import("./clock"));
-});
-afterEach(() => mock.restoreAll());
-
-test("a clock that is wrong, set or slow does not count once the market was heard", () => {
   assert.equal(marketNow(), 1_700_000_000_000); // nothing heard: this computer's
   heardAt(1_700_000_000_000 - 40 * DAY_MS);
   count_ms += 2000.4;
@@ -27,5 +22,4 @@ test("a clock that is wrong, set or slow does not count once the market was hear
   assert.equal(marketNow(), 1_700_000_002_900 - 40 * DAY_MS);
   heardAt(1_600_000_000_000); // the market's clock itself was set back
   assert.equal(marketNow(), 1_600_000_000_000);
-  mock.timers.reset();
 });

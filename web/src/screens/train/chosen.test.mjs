@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { mock, test } from "node:test";
-
-mock.timers.enable({ apis: ["setInterval"] }); // the page's clock would never end
-const [{ chosenBy, machinesOf, trialOf, wishOf }, { emptyDraft, jobFile }] = await Promise.all([import("./chosen"), import("./draft")]);
+import { test } from "node:test";
+import { chosenBy, machinesOf, trialOf, wishOf } from "./chosen";
+import { emptyDraft, jobFile } from "./draft";
 
 const wish = emptyDraft().wish;
 const range = (expected) => ({ low: expected / 2, expected, high: expected * 2 });
