@@ -68,7 +68,8 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, step, b
   // In the background: what happens is told, each once.
   const listed = page.waitForResponse((response) => response.url().includes("mine=true"));
   await away(true);
-  await listed;
+  await (await listed).finished();
+  await page.evaluate(() => new Promise((done) => setTimeout(done))); // the page has read which machines there are
   await step("pause");
   await told("lender-1 is paused");
   await step("resume");

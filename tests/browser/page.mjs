@@ -1,5 +1,5 @@
-// Follows a job live: signs in by the code in the address, sees the job run until it has succeeded, and looks at the
-// market and the wallet.
+// Follows jobs live: signs in by the code in the address, sees one run and one succeed, and looks at the market and the
+// wallet.
 //
 //   node page.mjs URL_WITH_CODE SCREENSHOT_FOLDER
 import { browse } from "./kit.mjs";
@@ -26,8 +26,10 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, shoot, s
   await page.waitForSelector(".events li");
   await shoot("dashboard-running", { fullPage: true });
   await visit("jobs");
-  await page.waitForSelector(".jobs .state.succeeded");
-  await page.click(".jobs a:has-text('digits')");
+  await step("brief"); // it is cancelled, and one is submitted that soon ends
+  await page.waitForSelector(".jobs tr:has-text('brief') .state.succeeded");
+  await page.waitForSelector(".jobs tr:has-text('digits') .state.cancelled");
+  await page.click(".jobs a:has-text('brief')");
   await page.waitForSelector("article h1 .state.succeeded"); // what was known of it stands there until it is read
   seen.state = await page.locator("article h1 .state").textContent();
   await page.waitForSelector(".chart[aria-label*=loss]");
@@ -80,7 +82,8 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, shoot, s
       .some((figure) => figure.textContent.includes(wanted) && !figure.querySelector("strong").textContent.match(/^(0\.00|–)$/)), label);
   seen.now = await page.locator(".figure").allTextContents();
   await glance("dashboard-top");
-  await page.waitForSelector(".columns .lines .state.succeeded");
+  await step("enough"); // it is cancelled
+  await page.waitForSelector(".columns .lines .state.cancelled");
   await page.click("nav a[href='#/lend']");
   await page.waitForSelector("h1:text('Lend')");
   await page.waitForSelector("button:has-text('Pause now')");

@@ -40,12 +40,22 @@ def whole_log(market, token, job, rank):
     return text
 
 
+def submit(market, token, min_time):
+    """One that runs until it is cancelled, or one that is over at once."""
+    answer = market.post("/v1/jobs", job_spec(market, token, 2, min_time=min_time, max_run_time="20m", expected_run_time="30s"), token)
+    assert answer.status == 201, answer
+    return answer.json["id"]
+
+
+def ends_ms(market, token, job):
+    return max(lease["expires_ms"] for lease in market.get(f"/v1/jobs/{job}", token).json["leases"])
+
+
 def serve_as_told(market, token, folder, commands):
     """Runs what the page says one should, at another port: what the model answers when it is asked what it takes."""
     serve, describe, predict = commands
-    port = own_port()
     environment = {**os.environ, "SOUK_TOKEN": token, "SOUK_SERVER": market.url, "SOUK_CONFIG_DIR": str(folder / "config"),
-                   "SOUK_MODEL_SERVE_LISTEN": f"127.0.0.1:{port}", "SOUK_JSON": "true",
+                   "SOUK_MODEL_SERVE_LISTEN": "127.0.0.1:0", "SOUK_JSON": "true",
                    "PATH": f"{os.path.dirname(os.path.abspath(PROGRAM))}:{os.environ['PATH']}"}
 
     def ask(command, body=None):
@@ -57,7 +67,7 @@ def serve_as_told(market, token, folder, commands):
                           start_new_session=True) as process:
         try:
             ready = next(line for line in process.stdout if b'"port"' in line)  # after what was fetched
-            assert json.loads(ready)["port"] == port
+            port = json.loads(ready)["port"]
             shape = ask(describe)["metadata"]["signature_def"]["signature_def"]["serving_default"]["inputs"]
             return shape, ask(predict, json.dumps({"instances": [[0] * 784]}).encode())
         finally:
@@ -72,30 +82,32 @@ def test_jobs_from_waiting_to_the_bill(tmp_path):
         with Walk("jobs.mjs", code["url"], tmp_path) as walk:
             walk.expect("run")
             cancel_all(market, token, waiting)
-            spec = job_spec(market, token, 2, min_time="24s", max_run_time="120s", expected_run_time="30s")
-            answer = market.post("/v1/jobs", spec, token)
-            assert answer.status == 201, answer
-            job = answer.json["id"]
+            job = submit(market, token, "1h")
             wait_for("the first step", lambda: market.get(f"/v1/jobs/{job}", token).json["first_step_ms"])
+            before_ms = ends_ms(market, token, job)
             walk.answer(job)
             walk.restart(market, signal.SIGTERM)
             walk.expect("extended")
-            until_ms = max(lease["expires_ms"] for lease in market.get(f"/v1/jobs/{job}", token).json["leases"])
+            until_ms = ends_ms(market, token, job)
             walk.answer()
             walk.expect("end")
+            log = whole_log(market, token, job, 1)
+            assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
             walk.answer()
+            walk.expect("brief")
+            brief = submit(market, token, "1s")
+            wait_for("the brief one's end", lambda: market.get(f"/v1/jobs/{brief}", token).json["state"] == "succeeded")
+            walk.answer(brief)
             seen = walk.end()
-        detail = market.get(f"/v1/jobs/{job}", token).json
-        bill = market.get(f"/v1/jobs/{job}/bill", token).json
-        entries = market.get(f"/v1/jobs/{job}/entries?limit=500", token).json["items"]
+        bill = market.get(f"/v1/jobs/{brief}/bill", token).json
+        entries = market.get(f"/v1/jobs/{brief}/entries?limit=500", token).json["items"]
         shape, told = serve_as_told(market, token, tmp_path, seen["commands"])
-        log = whole_log(market, token, job, 1)
     assert seen["name"].startswith(NAME), seen["name"]
     assert "asks for 5 machines" in seen["explain"] and "2 machines are left" in seen["explain"]
     assert seen["afterNo"] == "pending"
     assert seen["wasClean"] == {"console": [], "failed": []}
     assert seen["isRefusedBefore"] and seen["typed"] == "7"
-    assert until_ms - detail["started_ms"] > 7 * 60_000, "it was not extended"
+    assert until_ms - before_ms == 7 * 60_000, "it was not extended"
     assert len(seen["lanes"]) == 2 and all(lane.startswith("computes ") for lane in seen["lanes"])
     assert seen["log"]["name"] == f"job-{job}-1.log" and log.startswith(seen["log"]["text"]) and "worker_ready" in seen["log"]["text"]
     assert len(seen["working"]) == len(seen["worked"]) == 3
@@ -105,10 +117,10 @@ def test_jobs_from_waiting_to_the_bill(tmp_path):
     rows = seen["csv"]["text"].strip().split("\n")
     assert rows[0].startswith("id,at,") and len(rows) == len(entries) + 1
     assert seen["serve"] == seen["commands"][0]
-    assert seen["serve"] == f"souk job fetch {job} -o job-{job} && souk model serve job-{job}/model.safetensors --name job-{job}"
+    assert seen["serve"] == f"souk job fetch {brief} -o job-{brief} && souk model serve job-{brief}/model.safetensors --name job-{brief}"
     assert shape and len(told["predictions"]) == 1 and told["predictions"][0]["classes"] in range(10), told
     assert seen["model"]["name"] == "model.safetensors" and seen["model"]["size"] > 10_000
-    assert re.fullmatch(rf"events\.out\.tfevents\.\d+\.job-{job}", seen["curves"]["name"]), seen["curves"]["name"]
+    assert re.fullmatch(rf"events\.out\.tfevents\.\d+\.job-{brief}", seen["curves"]["name"]), seen["curves"]["name"]
     assert "test/loss" in seen["curves"]["text"]
     assert seen["file"]["name"].endswith(".yaml") and "runtime: native" in seen["file"]["text"]
     assert_clean(seen)

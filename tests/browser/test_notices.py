@@ -1,6 +1,6 @@
 """The browser's own notifications, by real events of a market with two lenders and real jobs."""
 from browsing import Walk, assert_clean
-from training import running, submit, wait_for
+from training import job_spec, running, wait_for
 
 
 def test_what_happens_is_told_in_the_background(tmp_path):
@@ -8,14 +8,19 @@ def test_what_happens_is_told_in_the_background(tmp_path):
         offer = next(offer["id"] for offer in market.get("/v1/offers?mine=true", lender_token).json["items"]
                      if offer["machine_name"] == "lender-1")
 
+        def submit(whose):
+            answer = market.post("/v1/jobs", job_spec(market, whose, 1, min_time="1s"), whose)
+            assert answer.status == 201, answer
+            return answer.json["id"]
+
         def ends(job, whose):
             wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", whose).json["state"] == "succeeded")
 
         acts = {
             "pause": lambda: market.post(f"/v1/offers/{offer}/pause", {}, lender_token),
             "resume": lambda: market.post(f"/v1/offers/{offer}/resume", {}, lender_token),
-            "job": lambda: ends(submit(market, token, 1), token),
-            "own job": lambda: ends(submit(market, lender_token, 1), lender_token),
+            "job": lambda: ends(submit(token), token),
+            "own job": lambda: ends(submit(lender_token), lender_token),
             "lose": lambda: lenders[0].stop(),
         }
         code = market.post("/v1/account/page-codes", {}, lender_token).json
