@@ -74,11 +74,12 @@ function noteToasts() {
 }
 
 // What is against the rules of accessibility on the page as it is now, one line each.
-async function violations(context, page) {
+async function violations(context, page, without) {
   const session = await context.newCDPSession(page);
   await session.send("Runtime.evaluate", { expression: `window.axe === undefined && (() => {${axe}})(); 0` });
   await session.detach();
-  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const found = await page.evaluate((exclude) => window.axe.run({ include: [["html"]], exclude }, { resultTypes: ["violations"] }),
+    without.map((each) => [each]));
   return found.violations.flatMap((rule) =>
     rule.nodes.map((node) => `${rule.id}: ${node.target.join(" ")}: ${node.failureSummary?.split("\n")[1]?.trim() ?? ""}`));
 }
@@ -102,8 +103,8 @@ function parts(context, page, folder, seen) {
     until: (holds, given) => until(page, holds, given),
     shoot,
     // Looks at what is shown in both sizes and both colours: what is wider than the window and what axe finds goes to
-    // seen.wide and seen.violations; a picture NAME-SIZE-COLOUR.png of each.
-    async look(name, options = {}) {
+    // seen.wide and seen.violations; a picture NAME-SIZE-COLOUR.png of each. `without`: what axe need not read again.
+    async look(name, { without = [], ...options } = {}) {
       for (const [size, colorScheme] of looks) {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize(sizes[size]);
@@ -122,7 +123,7 @@ function parts(context, page, folder, seen) {
         });
         if (isWide) seen.wide.push(which);
         if (isCut && size === "wide") seen.wide.push(`${which}: a table`);
-        for (const violation of await violations(context, page)) seen.violations.push(`${which}: ${violation}`);
+        for (const violation of await violations(context, page, without)) seen.violations.push(`${which}: ${violation}`);
         // A window as high as what is shown: bars that stick to its edges stand where they belong.
         if (pictures) await page.setViewportSize({ ...sizes[size], height: Math.max(sizes[size].height, height) });
         await shoot(which, options);

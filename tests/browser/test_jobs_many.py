@@ -9,17 +9,17 @@ from training import job_spec, wait_for
 sys.path.append(str(HERE.parent.parent / "bench/lending"))
 from process import end, start  # noqa: E402 -- found through the line above
 
-JOBS = 1010
+JOBS = 260
 WORKERS = 205
 
 
 def wait_for_leases(market, token, job):
     return wait_for("the workers' leases", lambda: (lambda leases: leases if WORKERS == sum(
         lease["role"] == "worker" and lease["state"] == "running" for lease in leases) else None)(
-        market.get(f"/v1/jobs/{job}", token).json["leases"]), 60)
+        market.get(f"/v1/jobs/{job}", token).json["leases"]))
 
 
-def test_a_thousand_jobs_and_hundreds_of_leases(tmp_path):
+def test_hundreds_of_jobs_and_hundreds_of_leases(tmp_path):
     market = Market(tmp_path / "market", "--no-local-lender", "--grant", "1000000", "--writes-per-minute", "0")
     lenders = None
     try:
@@ -50,7 +50,7 @@ def test_a_thousand_jobs_and_hundreds_of_leases(tmp_path):
         market.stop()
     assert set(seen["jobs"]) == {f"many-{number}" for number in range(JOBS)}
     assert seen["pages"] == (JOBS + 24) // 25 and "many-0" in seen["oldest"]
-    assert sorted(seen["found"]) == sorted(f"many-{number}" for number in (10, *range(100, 110), *range(1000, JOBS)))
+    assert sorted(seen["found"]) == sorted(f"many-{number}" for number in (10, *range(100, 110)))
     assert seen["workerRows"] < 100 and seen["billRows"] < 100, "all rows are in the document"
     assert seen["cuts"] < 5, seen["cuts"]
     assert set(seen["billed"]) == {lease["machine_name"] for lease in leases}
