@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-CLONE_NEWNET, CLONE_NEWNS = 0x40000000, 0x00020000
+CLONE_NEWNET, CLONE_NEWNS, CLONE_FS = 0x40000000, 0x00020000, 0x00000200
 TUN = "/dev/net/tun"
 ROUTER, HOME, METADATA = "192.168.1.1", "192.168.1.2", "169.254.169.254"
 SERVICE, RESOLVER, LATER = "93.184.216.34", "9.9.9.9", "141.2.3.4"
@@ -113,6 +113,7 @@ def tun_for_everyone():
             subprocess.run(["mount", "--bind", node, TUN], check=True)
             yield
         finally:
+            check(libc.unshare(CLONE_FS))  # pytest's watchdog is a thread that shares it, which setns refuses
             check(libc.setns(before, CLONE_NEWNS))
             os.close(before)
             os.chdir(folder)
