@@ -1,9 +1,13 @@
 """What tests of functions share: a host, a job, and calls by its API."""
 import base64
+import functools
+import gzip
 import json
 import os
 import pathlib
+import struct
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -17,7 +21,7 @@ name: clothes
 runtime: native
 train:
   model: logistic
-  data: {data}
+  data: fashion-mnist
   batch: {batch}
   optimizer: {{name: sgd, lr: 0.01, momentum: 0}}
   epochs: {epochs}
@@ -25,9 +29,34 @@ train:
 """
 
 
-def write_job(folder, data="fashion-mnist", batch=100, epochs=2):
+FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
+RECORDS, TEST_RECORDS = 6000, 1000
+BATCHES = 600  # of an epoch, as write_job has it
+
+
+@functools.cache
+def few_records():
+    """A folder with the first records of Fashion-MNIST; it goes when these tests end."""
+    folder = tempfile.TemporaryDirectory(prefix="souk-few-records-")
+    for split, count in (("train", RECORDS), ("t10k", TEST_RECORDS)):
+        for part, head, size in (("images-idx3", 16, 28 * 28), ("labels-idx1", 8, 1)):
+            name = f"{split}-{part}-ubyte.gz"
+            with gzip.open(FASHION / name) as file:
+                data = file.read(head + size * count)
+            data = data[:4] + struct.pack(">I", count) + data[8:]
+            pathlib.Path(folder.name, name).write_bytes(gzip.compress(data, 1))
+    return folder
+
+
+def with_few_records(souk):
+    """The program trains functions on those."""
+    souk.variables["SOUK_FUNCTION_TRAIN_DATASET_DIR"] = few_records().name
+    return souk
+
+
+def write_job(folder, batch=RECORDS // BATCHES, epochs=2):
     path = folder / "job.yaml"
-    path.write_text(JOB.format(data=data, batch=batch, epochs=epochs))
+    path.write_text(JOB.format(batch=batch, epochs=epochs))
     return path
 
 

@@ -2,7 +2,6 @@
 
 covers cli/command_demo.c, cli/demo_market.c, cli/demo_process.c
 """
-import contextlib
 import glob
 import json
 import os
@@ -13,7 +12,12 @@ import subprocess
 import tempfile
 
 import pytest
+from functions import few_records
+from program import ROOT
 from serving import HUNG_S
+
+# Where SIGINT is ignored, as by what a shell started behind itself, programs started from here would ignore it too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROGRAM = os.environ.get("SOUK_PROGRAM", "build/souk")
 
@@ -39,87 +43,78 @@ def traces(temporary):
     return found
 
 
-def cgroups():
-    return set(glob.glob("/sys/fs/cgroup/**/souk-lease-*", recursive=True))
+def daemons(temporary):
+    """The processes that name the demo's folder: its market and its lenders."""
+    return {int(trace.split("/")[2]) for trace in traces(temporary) if trace.endswith("/cmdline")}
 
 
-def elsewhere():
-    """The names of those whose processes are not seen here: of another container on this machine."""
-    names = set()
-    for count in map(pathlib.Path, glob.glob("/sys/fs/cgroup/**/souk-lease-*/pids.current", recursive=True)):
-        with contextlib.suppress(OSError):  # it ends just now
-            seen = set((count.parent / "cgroup.procs").read_text().split()) - {"0"}
-            if int(count.read_text()) > 0 and not seen:
-                names.add(count.parent.name)
-    return names
+def cgroups(pids):
+    """Of leases of these daemons: whose it is is the fourth part of the name."""
+    return [path for path in glob.glob("/sys/fs/cgroup/**/souk-lease-*", recursive=True)
+            if int(os.path.basename(path).split("-")[4]) in pids]
 
 
-def orphans():
-    """Those whose daemon is gone: its process id is the fourth part of the name."""
-    others = elsewhere()
-    gone = {path for path in cgroups()
-            if not pathlib.Path("/proc", os.path.basename(path).split("-")[4]).exists()}
-    others |= elsewhere()  # those that began meanwhile
-    return {path for path in gone if os.path.basename(path) not in others}
+def read_until(demo, words):
+    for line in demo.stderr:
+        if words in line:
+            return
+    pytest.fail(f"the demo ended before it said \"{words}\"")
 
 
 def test_the_demo_trains_pays_and_balances(tmp_path):
-    before = cgroups()
-    demo = start(tmp_path, "--json")
-    out, errors = demo.communicate(timeout=240)
+    # The demo's own job, but for how long it trains.
+    text = (ROOT / "examples/fashion-mnist.yaml").read_text()
+    assert "{accuracy: 0.885, min_time: 30s}" in text
+    (tmp_path / "job.yaml").write_text(text.replace("{accuracy: 0.885, min_time: 30s}", "{accuracy: 0.7, min_time: 4s}"))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    demo = start(temporary, "--json", "--job", str(tmp_path / "job.yaml"))
+    read_until(demo, "running")
+    pids = daemons(temporary)
+    out, errors = demo.communicate(timeout=HUNG_S)
     assert demo.returncode == 0, errors
     result = json.loads(out)
     workers = [lender for lender in result["lenders"] if lender["role"] == "worker"]
     servers = [lender for lender in result["lenders"] if lender["role"] == "server"]
 
-    assert result["test_accuracy"] >= 0.88
-    assert result["train_seconds"] >= 30 and result["ticks"] >= 5
+    assert result["test_accuracy"] >= 0.7
+    assert result["train_seconds"] >= 4 and result["ticks"] >= 1
     assert result["submit_to_first_step_ms"] > 0
     assert [lender["name"] for lender in servers] == ["market"]
     assert sorted(lender["cpu_share"] for lender in workers) == [0.25, 0.5, 1]
-    assert all(lender["commits"] >= 10 and lender["steps"] > 0 for lender in workers)
-    slowest = min(workers, key=lambda lender: lender["cpu_share"])
-    assert slowest["steps"] == min(lender["steps"] for lender in workers)
+    assert all(lender["commits"] > 0 and lender["steps"] > 0 for lender in workers)
     earned = sum(lender["earned_microcredits"] for lender in result["lenders"])
     assert all(lender["earned_microcredits"] > 0 for lender in result["lenders"])
     assert earned + result["fee_microcredits"] == result["spent_microcredits"] > 0
     assert result["ledger_sum_microcredits"] == 0
-    assert traces(tmp_path) == []
-    assert orphans() <= before
+    assert traces(temporary) == []
+    assert len(pids) >= 4 and cgroups(pids) == []
 
 
 @pytest.mark.parametrize("until", ["nothing", "page", "starting", "running"])
 def test_ctrl_c_leaves_nothing_behind(tmp_path, until):
-    before = cgroups()
-    demo = start(tmp_path)
+    demo = start(tmp_path, "--dataset-dir", few_records().name)
     if until != "nothing":
-        words = {"page": "The live page", "starting": "starting", "running": "running"}[until]
-        for line in demo.stderr:
-            if words in line:
-                break
-        else:
-            pytest.fail(f"the demo ended before it said \"{words}\"")
+        read_until(demo, {"page": "The live page", "starting": "starting", "running": "running"}[until])
+    pids = daemons(tmp_path)
     demo.send_signal(signal.SIGINT)
     demo.communicate(timeout=HUNG_S)
     assert demo.returncode == 130 or (until == "nothing" and demo.returncode == -signal.SIGINT)
     assert traces(tmp_path) == []
-    assert orphans() <= before
+    assert cgroups(pids) == []
 
 
 def test_a_killed_demo_takes_its_programs_along():
     with tempfile.TemporaryDirectory() as temporary:
-        demo = start(temporary)
-        for line in demo.stderr:
-            if "running" in line:
-                break
-        children = subprocess.run(["pgrep", "-f", temporary], capture_output=True, text=True)
-        pids = [int(pid) for pid in children.stdout.split() if int(pid) != demo.pid]
+        demo = start(temporary, "--dataset-dir", few_records().name)
+        read_until(demo, "running")
+        pids = daemons(temporary)
         assert pids
         watches = [(pid, os.pidfd_open(pid)) for pid in pids if pathlib.Path(f"/proc/{pid}").exists()]
         demo.kill()
         demo.wait()
         for pid, watch in watches:
-            ready, _, _ = select.select([watch], [], [], 30)
+            ready, _, _ = select.select([watch], [], [], HUNG_S)
             assert ready, f"process {pid} is still there"
             os.close(watch)
         demo.stderr.close()

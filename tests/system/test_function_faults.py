@@ -6,19 +6,12 @@ covers function/driver.c, function/host.c
 import json
 import os
 
-from functions import Host, instances, wait_for, write_job
+import pytest
+from functions import BATCHES, RECORDS, Host, instances, wait_for, with_few_records, write_job
 
-LAYERS = """
-name: wide
-runtime: native
-train:
-  layers: [{type: dense, outputs: 10000}, {type: relu}, {type: dense}]
-  data: fashion-mnist
-  batch: 100
-  optimizer: {name: sgd, lr: 0.01, momentum: 0}
-  epochs: 1
-  seed: 3
-"""
+@pytest.fixture
+def souk(souk):
+    return with_few_records(souk)
 
 
 def on(host, *options):
@@ -31,19 +24,19 @@ def assert_billed(result):
 
 def test_functions_that_are_replaced_when_their_time_is_up_lose_no_batch(souk, tmp_path):
     # All batches in one call, which takes many times what it may: each does a part, and another the rest.
-    job = write_job(tmp_path, batch=32, epochs=1)
+    job = write_job(tmp_path, epochs=1)
     job.write_text(job.read_text().replace("logistic", "lenet5"))
-    with Host(souk, "--cpus", "0.1") as host:
+    with Host(souk, "--cpus", "0.05") as host:
         result = json.loads(souk("function", "train", job, "-o", tmp_path / "model", *on(host), "--functions", 1, "--span",
-                                 1875, "--timeout", "5s", "--keep-updates").stdout)
-    assert result["end"] == "epochs" and result["samples"] == 60000
+                                 BATCHES, "--timeout", "3s", "--keep-updates").stdout)
+    assert result["end"] == "epochs" and result["samples"] == RECORDS
     assert result["updates"] - 1 == result["calls"] - result["failures"] > 1
     assert_billed(result)
 
 
 def test_functions_without_the_memory_end_the_job(souk, tmp_path):
-    job = tmp_path / "wide.yaml"
-    job.write_text(LAYERS)
+    del souk.variables["SOUK_FUNCTION_TRAIN_DATASET_DIR"]
+    job = write_job(tmp_path, batch=30000, epochs=1)  # half of all there are at once
     with Host(souk, "--keep-warm", "1s") as host:
         result = json.loads(souk("function", "train", job, "-o", tmp_path / "model", *on(host), "--functions", 2,
                                  code=1).stdout)
@@ -59,7 +52,7 @@ def test_a_host_that_has_room_for_fewer_is_asked_again(souk, tmp_path):
         result = json.loads(souk("function", "train", write_job(tmp_path, epochs=1), "-o", tmp_path / "model", *on(host),
                                  "--functions", 4).stdout)
     assert result["throttled"] > 0 and result["failures"] == 0
-    assert result["end"] == "epochs" and result["samples"] == 60000
+    assert result["end"] == "epochs" and result["samples"] == RECORDS
     assert_billed(result)
 
 

@@ -12,11 +12,10 @@ import stat
 
 import pytest
 from program import Souk
-from functions import Host, ancestors, instances, log_of, wait_for, write_job
+from functions import BATCHES, RECORDS, Host, ancestors, instances, log_of, wait_for, with_few_records, write_job
 from serving import HUNG_S
 
 RUN = 9
-BATCHES = 600
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def trained(tmp_path_factory):
     """A host, and a job whose data and last model lie in its store."""
     folder = tmp_path_factory.mktemp("functions")
     (folder / "home").mkdir()
-    souk = Souk(folder / "home")
+    souk = with_few_records(Souk(folder / "home"))
     with Host(souk, "--memory", "128", "--concurrency", "3", "--timeout", "20s") as host:
         result = souk("function", "train", write_job(folder, epochs=1), "--url", host.ready["url"], "--store",
                       host.ready["store"], "--functions", 2, "--memory", 128, "--json", "-o", folder / "model",
@@ -50,7 +49,7 @@ def test_a_call_is_answered_and_the_next_is_warm(job):
     status, headers, body = host.invoke(request_of(done), X_Amz_Log_Type="Tail")
     assert status == 200 and "X-Amz-Function-Error" not in headers
     answer = json.loads(body)
-    assert (answer["batches_done"], answer["samples"], answer["end"]) == (5, 500, "done")
+    assert (answer["batches_done"], answer["samples"], answer["end"]) == (5, 5 * RECORDS // BATCHES, "done")
     assert answer["compute_us"] > 0 and answer["memory_bytes"] > 0
     assert (pathlib.Path(host.ready["store"]) / "updates" / done["job"] / f"7-{RUN}-0").exists()
     log = log_of(headers)

@@ -10,8 +10,13 @@ import subprocess
 
 import pytest
 
-from functions import Host, wait_for, write_job
+from functions import BATCHES, RECORDS, Host, wait_for, with_few_records, write_job
 from serving import HUNG_S, Market
+
+
+@pytest.fixture
+def souk(souk):
+    return with_few_records(souk)
 
 
 def free_port():
@@ -56,7 +61,7 @@ def train(souk, *options, code=0):
 
 def assert_done(result, epochs):
     assert result["end"] == "epochs", result["reason"]
-    assert result["samples"] == epochs * 60000 and result["test_accuracy"] > 0.6
+    assert result["samples"] == epochs * RECORDS and result["test_accuracy"] > 0.6
 
 
 def test_a_job_is_trained_in_the_markets_store_and_leaves_nothing_there(made, souk, tmp_path):
@@ -80,7 +85,7 @@ def test_every_update_is_in_the_store_once(made, souk, tmp_path):
             data = market.get(f"/v1/objects/{name}", market.token).body
             head = json.loads(data[16:16 + int.from_bytes(data[12:16], "little")])
             covered += range(head["first_batch"], head["first_batch"] + head["batches"])
-    assert sorted(covered) == list(range(600))
+    assert sorted(covered) == list(range(BATCHES))
     # Who has the token of one job's functions has that job's; the job's own have ended with it.
     assert function_tokens(market) == []
     souk("function", "forget", result["job"], "--store", "market")
@@ -128,8 +133,8 @@ def test_without_a_market_or_a_token_a_job_does_not_begin(made, souk, tmp_path):
 
 
 def test_a_full_store_ends_the_job_with_the_best_model_so_far(made, souk, tmp_path):
-    # Data of 47.1 MB, models and updates of 31 kB each, which stay.
-    market = made("--account-quota", "48500000")
+    # Data of 4.7 MB, models and updates of 31 kB each, which stay.
+    market = made("--account-quota", "6100000")
     result, told = train(souk, write_job(tmp_path, epochs=20), "-o", tmp_path / "model", "--functions", 3, "--span", 40,
                          "--keep-updates", code=1)
     assert result["end"] == "failed" and "used up what it may store" in result["reason"]

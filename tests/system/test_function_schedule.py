@@ -4,9 +4,15 @@ covers cli/function_schedule.c, cli/agent_store.c
 """
 import json
 
-from functions import write_job
+import pytest
+from functions import with_few_records, write_job
 
 FEW = ("--functions", 6, "--memory", 128, "--cpus", "1")
+
+
+@pytest.fixture
+def souk(souk):
+    return with_few_records(souk)
 
 
 def job_to(folder, loss, epochs=6):

@@ -16,7 +16,7 @@ import time
 import zipfile
 
 import pytest
-from functions import write_job
+from functions import with_few_records, write_job
 from serving import HUNG_S
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -69,6 +69,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         _, _, _, _, name, kind = self.path.split("/")
         self.server.answers.put((name, kind, self.rfile.read(int(self.headers["Content-Length"]))))
         self.reply(202)
+
+
+@pytest.fixture
+def souk(souk):
+    return with_few_records(souk)
 
 
 @contextlib.contextmanager
