@@ -1,6 +1,7 @@
 """Starts the walks through the page: a script beside this file, driven over its standard input and output."""
 import json
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,6 +14,18 @@ sys.path.insert(0, str(HERE.parent / "system"))
 from serving import HUNG_S  # noqa: E402 -- found through the line above
 
 
+def lacking():
+    """The first thing that a browser test needs and this machine has not."""
+    for is_there, words in ((shutil.which("node"), "no Node.js: apt-get install nodejs npm"),
+                            ((HERE.parent.parent / "web/node_modules/playwright-core").is_dir(), "no web/node_modules: tools/build-web"),
+                            (pathlib.Path("/usr/bin/chromium").exists(), "no Chromium: apt-get install chromium")):
+        if not is_there:
+            return words
+    return ""
+
+
+# Each test of the page imports it, and is skipped by it.
+pytestmark = pytest.mark.skipif(lacking() != "", reason=lacking() or "nothing is lacking")
 _kept = []
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import urllib.request
 
-from browsing import Walk, assert_clean, credits, own_port
+from browsing import Walk, assert_clean, credits, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import HUNG_S, PROGRAM
 from training import job_spec, running, wait_for
 

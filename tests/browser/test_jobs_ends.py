@@ -1,10 +1,10 @@
 """Jobs that fail, diverge, lose machines, let workers go and are cancelled, in a real browser."""
 import signal
 
-from browsing import Walk, assert_clean, credits, own_port
+from browsing import Walk, assert_clean, credits, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from training import Lender, job_spec, running, wait_for
 
-FAILING = "echo reading; sleep 3; echo 'cannot <b>open</b> it' >&2; exit 3"
+FAILING = "echo reading; echo 'cannot <b>open</b> it' >&2; exit 3"
 
 
 def submit(market, token, spec):
@@ -15,7 +15,7 @@ def submit(market, token, spec):
 
 def ended(market, token, job):
     return wait_for("the job's end", lambda: (lambda one: one["state"] in ("succeeded", "failed") and one)(
-        market.get(f"/v1/jobs/{job}", token).json), 90)
+        market.get(f"/v1/jobs/{job}", token).json))
 
 
 def diverging(market, token):
@@ -25,6 +25,12 @@ def diverging(market, token):
     del spec["train"]["target"]
     spec["sync"] = {"policy": "bsp", "local_steps": 4, "gamma": "200ms", "tick": "1s"}
     return {**spec, "name": "diverges"}
+
+
+def lose_after(market, milliseconds):
+    """How long a machine may be silent, once that is noticed, before others take its places."""
+    answer = market.call("PUT", "/v1/settings", {"lost_ms": milliseconds}, market.operator_token())
+    assert answer.status == 200, answer
 
 
 def lose_a_machine(market, token, job, lenders):
@@ -53,6 +59,8 @@ def test_jobs_that_do_not_end_well(tmp_path):
             walk.expect("run")
             spec = job_spec(market, token, 2, min_time="500s", max_run_time="600s", expected_run_time="300s")
             spec["sync"].update(policy="bsp", local_steps=20)
+            spec["resources"]["cpus"] = "0.1"
+            lose_after(market, 1000)
             job = submit(market, token, spec)
             wait_for("the first step", lambda: market.get(f"/v1/jobs/{job}", token).json["first_step_ms"])
             lenders.append(Lender(market, lender_token, tmp_path / "spare", "spare"))

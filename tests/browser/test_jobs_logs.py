@@ -1,7 +1,7 @@
 """A job's log in a real browser: followed, searched over all of it, saved, while the market restarts."""
 import signal
 
-from browsing import Walk, assert_clean, own_port
+from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from training import running, wait_for
 
 # Some 1.5 MB: more than a page keeps. What is said later comes when the file for it is there.

@@ -2,7 +2,7 @@
 import re
 import shlex
 
-from browsing import Walk, assert_clean, own_port
+from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import PROGRAM, Market, audit
 from training import Lender, job_spec, wait_for
 

@@ -1,5 +1,5 @@
 """The operator's screen in a real browser: accounts, freezing, invitations and settings, with a restart between."""
-from browsing import Walk, assert_clean, own_port
+from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import Market, audit
 
 HTML = "<iframe src=x></iframe><b>spam</b>"

@@ -1,7 +1,7 @@
 """The settings in a real browser: password, sessions, tokens and the end of an account, with a restart between."""
 import time
 
-from browsing import Walk, assert_clean, own_port
+from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import Market, audit
 
 MONTH_MS = 30 * 86_400_000

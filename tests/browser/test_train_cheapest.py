@@ -2,7 +2,7 @@
 import bisect
 import contextlib
 
-from browsing import Walk, assert_clean
+from browsing import Walk, assert_clean, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import Market
 from test_prices import SLOT_MS, market_over_a_slot, wait_for_slot_after
 from test_train_wizard import needs_fashion

@@ -3,7 +3,7 @@ import hashlib
 import random
 import zipfile
 
-from browsing import Walk, assert_clean, own_port
+from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import Market
 from training import Lender, wait_for
 

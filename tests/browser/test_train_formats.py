@@ -10,7 +10,7 @@ import threading
 import zipfile
 import zlib
 
-from browsing import Walk, assert_clean, own_port
+from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from training import running, wait_for
 
 KINDS = ("low", "middle", "high")

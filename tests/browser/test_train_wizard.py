@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from browsing import Walk, assert_clean, own_port
+from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import PROGRAM
 from training import running, wait_for
 
