@@ -84,6 +84,8 @@ def test_jobs_from_waiting_to_the_bill(tmp_path):
             cancel_all(market, token, waiting)
             job = submit(market, token, "1h")
             wait_for("the first step", lambda: market.get(f"/v1/jobs/{job}", token).json["first_step_ms"])
+            wait_for("the start of all three", lambda: all(  # one that starts may end later
+                lease["state"] == "running" for lease in market.get(f"/v1/jobs/{job}", token).json["leases"]))
             before_ms = ends_ms(market, token, job)
             walk.answer(job)
             walk.restart(market, signal.SIGTERM)

@@ -39,11 +39,12 @@ def test_a_lender_adds_sets_and_pauses_a_machine(tmp_path):
             walk.answer()
             walk.expect("job")
             opened = offer_of(market, token, machine)
-            spec = job_spec(market, borrower, 1, min_time="12s")
+            spec = job_spec(market, borrower, 1, min_time="1h", max_run_time="20m")  # until it is cancelled
             job = market.post("/v1/jobs", spec, borrower).json["id"]
             walk.answer()
             walk.expect("done")
-            wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", borrower).json["state"] == "succeeded")
+            assert market.post(f"/v1/jobs/{job}/cancel", {}, borrower).status == 200
+            wait_for("the last bill", lambda: market.get("/v1/account", borrower).json["held_microcredits"] == 0)
             walk.answer()
             seen = walk.end()
         known = market.get(f"/v1/machines/{machine}", token).json

@@ -1,5 +1,6 @@
 """The market screen in a real browser, over a market with real lenders that restarts."""
 from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
+from test_prices import offset_that_ends_a_slot_in
 from training import running, wait_for
 
 
@@ -30,7 +31,9 @@ def assert_sorted(orders, machines):
 
 
 def test_the_market_is_looked_at(tmp_path):
-    with running(tmp_path, "--no-local-lender", "--listen", f"127.0.0.1:{own_port()}") as (market, _, token, _lenders):
+    # A slot that has just begun: none ends while one looks.
+    slots = ("--slot-offset", offset_that_ends_a_slot_in(5 * 3600_000))
+    with running(tmp_path, "--no-local-lender", *slots, "--listen", f"127.0.0.1:{own_port()}") as (market, _, token, _lenders):
         def measured():
             return [machine for machine in market.get("/v1/machines", token).json["items"]
                     if machine["state"] == "online" and machine["probe"]["rtt_us"] > 0]

@@ -6,6 +6,7 @@ import pytest
 
 from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import PROGRAM
+from test_prices import offset_that_ends_a_slot_in
 from training import running, wait_for
 
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
@@ -14,7 +15,9 @@ needs_fashion = pytest.mark.skipif(not FASHION.exists(), reason="dataset-fashion
 
 @needs_fashion
 def test_a_built_in_model_is_trained_through_the_wizard(tmp_path):
-    with running(tmp_path, "--no-local-lender", "--listen", f"127.0.0.1:{own_port()}") as (market, token, _, _):
+    # A slot that has just begun: none ends while one looks.
+    slots = ("--slot-offset", offset_that_ends_a_slot_in(5 * 3600_000))
+    with running(tmp_path, "--no-local-lender", *slots, "--listen", f"127.0.0.1:{own_port()}") as (market, token, _, _):
         code = market.post("/v1/account/page-codes", {}, token).json
         with Walk("train_wizard.mjs", code["url"], tmp_path) as walk:
             walk.expect("stop")

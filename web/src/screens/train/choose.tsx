@@ -4,9 +4,9 @@ import { useEffect } from "preact/hooks";
 import { post, type Schemas } from "../../api/client";
 import { forgetToo } from "../../core/form";
 import { creditsShort, duration, number, percent } from "../../core/format";
-import { hear } from "../../core/live";
+import { useResource } from "../../core/resource";
 import { link } from "../../core/router";
-import { unit } from "../../core/store";
+import { hasEnded, jobOf, unit } from "../../core/store";
 import { train } from "../../text/en";
 import { Button } from "../../ui/button";
 import { ask } from "../../ui/dialog";
@@ -21,7 +21,6 @@ import type { StepProps } from "./index";
 const words = train.choose;
 const rules = ["auto", "cost-opt", "time-opt", "scala-opt", "scala-opt-m"] as const;
 const wishes = ["cheapest", "fastest", "safest"] as const;
-const ENDED = ["succeeded", "failed", "cancelled"];
 
 // The last answer, and the job file and wish it is about.
 const answer = signal<{ told: Recommendation; of: string; shown: number } | null>(null);
@@ -84,16 +83,21 @@ function Wishes({ draft, change }: StepProps) {
   );
 }
 
+// Its state is read, since the event of its end may come while the market is away.
+function TrialUnder({ id }: { id: number }) {
+  const { data: job } = useResource(jobOf(id));
+  const isOver = job !== undefined && hasEnded(job);
+  useEffect(() => {
+    if (isOver) trial.value = { id, isOver };
+  }, [id, isOver]);
+  return <Note>{isOver ? words.trialOver : words.trialRuns} <a href={link("jobs", id)}>{words.trialJob}</a></Note>;
+}
+
 // A short run of this very job tells more than any guess.
 function Trial({ told, checking }: StepProps & { told: Recommendation }) {
   const under = trial.value;
   const short = trialOf(told.trial);
-  useEffect(() => hear("state", (events) => {
-    const ended = events.some((event) => event.job === trial.value?.id && !event.lease && ENDED.includes(event.state));
-    if (ended && trial.value) trial.value = { ...trial.value, isOver: true };
-  }), []);
-  if (under)
-    return <Note>{under.isOver ? words.trialOver : words.trialRuns} <a href={link("jobs", under.id)}>{words.trialJob}</a></Note>;
+  if (under) return <TrialUnder id={under.id} />;
   if (!told.trial.needed || !told.trial.job) return null;
   const told_cost = creditsShort(short.cost_micro);
   const run = async () => {
