@@ -1,6 +1,6 @@
 // A group: made, joined by a code from elsewhere and seen at once, a member taken out, one joined and left.
 //
-//   node group.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node group.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

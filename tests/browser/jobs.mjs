@@ -1,7 +1,7 @@
 // The jobs of an account: finding one, seeing why it waits, following it while the market restarts, giving it more
 // time, its logs, and what is left of it.
 //
-//   node jobs.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node jobs.mjs URL_WITH_CODE FOLDER
 import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
 

@@ -1,7 +1,7 @@
 // Jobs that do not end well: one that fails, one that diverges, one that loses a machine, lets another go and is
 // cancelled; and the same again with changes. The market restarts in between.
 //
-//   node jobs_ends.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node jobs_ends.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 // A long log: followed, searched to its first line while it grows, jumped about in, and taken along whole. The market
 // restarts while one looks.
 //
-//   node jobs_logs.mjs URL_WITH_CODE SCREENSHOT_FOLDER JOB
+//   node jobs_logs.mjs URL_WITH_CODE FOLDER JOB
 import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
 

@@ -1,6 +1,6 @@
 // Many of everything: hundreds of jobs, a page at a time, and one that has hundreds of leases.
 //
-//   node jobs_many.mjs URL_WITH_CODE SCREENSHOT_FOLDER JOBS
+//   node jobs_many.mjs URL_WITH_CODE FOLDER JOBS
 import { browse } from "./kit.mjs";
 
 const [url, folder, count] = process.argv.slice(2);

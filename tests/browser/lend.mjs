@@ -1,7 +1,7 @@
 // A lender's way: adds a machine by the command the page shows, sets how much, when, for how much and to whom it lends,
 // while the market restarts in between, sees a job run on it and what it earned, and pauses it.
 //
-//   node lend.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node lend.mjs URL_WITH_CODE FOLDER
 import { browse, sizes } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

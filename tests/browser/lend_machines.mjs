@@ -1,7 +1,7 @@
 // A lender with two machines, one of them with a GPU: codes that do not work, a group, several offers, what a machine says
 // of itself, pauses and by whom, what it may earn.
 //
-//   node lend_machines.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node lend_machines.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 // Many of each: a statement of thousands of entries, and an operator's accounts by the page and by name.
 //
-//   node many.mjs URL_WITH_CODE SCREENSHOT_FOLDER OPERATORS_URL_WITH_CODE
+//   node many.mjs URL_WITH_CODE FOLDER OPERATORS_URL_WITH_CODE
 import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
 

@@ -1,6 +1,6 @@
 // The market screen: filters, sort, prices with their reasons, round trips; the market restarts in between.
 //
-//   node market.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node market.mjs URL_WITH_CODE FOLDER
 import { browse, sizes } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 // Looks at the prices of a market that has been there for more than a week.
 //
-//   node market_week.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node market_week.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 // The browser's own notifications: explained while they are blocked, asked for on a click alone, told while the page is
 // in the background, and not otherwise.
 //
-//   node notices.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node notices.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

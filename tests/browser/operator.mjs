@@ -1,6 +1,6 @@
 // The operator's screen: health, freezing and unfreezing, an invitation, and settings changed over a restart.
 //
-//   node operator.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node operator.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

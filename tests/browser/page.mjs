@@ -1,7 +1,7 @@
 // Follows jobs live: signs in by the code in the address, sees one run and one succeed, and looks at the market and the
 // wallet.
 //
-//   node page.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node page.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

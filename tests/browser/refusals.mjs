@@ -1,6 +1,6 @@
 // What a market may refuse at the door, and a session that ends in the middle of work.
 //
-//   node refusals.mjs URL SCREENSHOT_FOLDER USED_CODE INVITE
+//   node refusals.mjs URL FOLDER USED_CODE INVITE
 import { browse } from "./kit.mjs";
 
 const [url, folder, used, invite] = process.argv.slice(2);

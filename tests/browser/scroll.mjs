@@ -1,6 +1,6 @@
 // Scrolls the market's table of many machines from top to end, and measures what each frame costs.
 //
-//   node scroll.mjs URL_WITH_CODE SCREENSHOT_FOLDER ROWS
+//   node scroll.mjs URL_WITH_CODE FOLDER ROWS
 import { browse } from "./kit.mjs";
 
 const [url, folder, wanted] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 // What a person sets for themselves: the password, tokens that are shown once, sessions, and the end of the account.
 //
-//   node settings.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node settings.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

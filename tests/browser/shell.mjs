@@ -1,6 +1,6 @@
 // The frame around all screens: navigation by hand and by keyboard, colours, deep links, and a market that restarts.
 //
-//   node shell.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node shell.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

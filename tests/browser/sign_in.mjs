@@ -1,6 +1,6 @@
 // Signs up, out and in again as a person would.
 //
-//   node sign_in.mjs URL SCREENSHOT_FOLDER TOKEN
+//   node sign_in.mjs URL FOLDER TOKEN
 //
 // TOKEN is another account's.
 import { browse } from "./kit.mjs";

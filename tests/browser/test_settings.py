@@ -5,7 +5,7 @@ from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- s
 from serving import Market, audit
 
 MONTH_MS = 30 * 86_400_000
-SLOW_MS = 60_000  # an answer tells the market's time as of when it was sent
+SLOW_MS = 60_000  # clock: an answer tells the market's time as of when it was sent
 HTML = "<script>alert(1)</script><b>x</b>"
 
 

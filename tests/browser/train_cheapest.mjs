@@ -1,7 +1,7 @@
 // Books a job for the cheapest time through the wizard, by the keyboard alone: no pointer is moved here. In between the
 // market refuses it, once.
 //
-//   node train_cheapest.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node train_cheapest.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const TABS_MAX = 120;

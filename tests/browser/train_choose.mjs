@@ -1,7 +1,7 @@
 // Lets Souk choose the machines: what it refuses, a first guess, a trial that makes it surer, and a job on what was chosen,
 // whose profile says how right it was.
 //
-//   node train_choose.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node train_choose.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 import { wizard } from "./wizard.mjs";
 

@@ -1,7 +1,7 @@
 // Runs code of one's own through the wizard: a zip file with a main script, and a folder for a framework whose transfer
 // outlives a restart of the market.
 //
-//   node train_code.mjs URL_WITH_CODE SCREENSHOT_FOLDER ARCHIVE PROJECT
+//   node train_code.mjs URL_WITH_CODE FOLDER ARCHIVE PROJECT
 import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
 import { wizard } from "./wizard.mjs";

@@ -1,7 +1,7 @@
 // Trains with data of one's own in several forms: sparse lines, arrays, a folder of images and the same as a zip file, texts.
 // The market restarts while it reads one of them, and fetches one from an address.
 //
-//   node train_formats.mjs URL_WITH_CODE SCREENSHOT_FOLDER DATA ADDRESS_OF_DATA SHA256_OF_SPARSE
+//   node train_formats.mjs URL_WITH_CODE FOLDER DATA ADDRESS_OF_DATA SHA256_OF_SPARSE
 import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
 import { wizard } from "./wizard.mjs";

@@ -1,7 +1,7 @@
 // Gives a program of one's own its secrets and its data through the wizard: a folder and a file from this computer, another
 // file that the market fetches; and the same job again.
 //
-//   node train_mounts.mjs URL_WITH_CODE SCREENSHOT_FOLDER DATA_FOLDER ADDRESS SECRET
+//   node train_mounts.mjs URL_WITH_CODE FOLDER DATA_FOLDER ADDRESS SECRET
 import path from "node:path";
 import { browse } from "./kit.mjs";
 import { wizard } from "./wizard.mjs";

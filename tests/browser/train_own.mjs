@@ -1,7 +1,7 @@
 // Trains with data of one's own: a table from this computer, the same job again with changes, a network layer by layer,
 // and data that stay at a lender.
 //
-//   node train_own.mjs URL_WITH_CODE SCREENSHOT_FOLDER TABLE HOMES
+//   node train_own.mjs URL_WITH_CODE FOLDER TABLE HOMES
 import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
 import { wizard } from "./wizard.mjs";

@@ -1,7 +1,7 @@
 // Brings packages to a job through the wizard: a folder whose requirements a page cannot install, wheels dropped beside it,
 // the same job again, and all of it from one archive.
 //
-//   node train_wheels.mjs URL_WITH_CODE SCREENSHOT_FOLDER PROJECT ODD_WHEEL ARCHIVE WHEEL...
+//   node train_wheels.mjs URL_WITH_CODE FOLDER PROJECT ODD_WHEEL ARCHIVE WHEEL...
 import { browse } from "./kit.mjs";
 import { wizard } from "./wizard.mjs";
 

@@ -1,7 +1,7 @@
 // Trains a built-in model on a built-in data set through the wizard: mistakes beside their fields, a reload and a market
 // that restarts in the middle, one job however often one clicks.
 //
-//   node train_wizard.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+//   node train_wizard.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 // A lender's wallet: the statement by its filters, as CSV, and a gift that is asked, given once, and outlives a market
 // that is away.
 //
-//   node wallet.mjs URL_WITH_CODE SCREENSHOT_FOLDER JOB
+//   node wallet.mjs URL_WITH_CODE FOLDER JOB
 import { readFileSync } from "node:fs";
 import { browse } from "./kit.mjs";
 
