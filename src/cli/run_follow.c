@@ -169,6 +169,16 @@ static void on_job(void *context, const struct api_job *job)
         direct_set_job(run->direct, job);
 }
 
+/* Whoever said something while nobody listened may say nothing more. */
+static void on_stream(void *context, const struct api_job *job)
+{
+    struct run *run = context;
+    const struct api_lease *leases = job->leases.items;
+    for (size_t i = 0; i < job->leases.count; i++)
+        if (!text_is(leases[i].state, "ended"))
+            fill_begin(run, leases[i].id, leases[i].rank);
+}
+
 /* Brings one rank's log up to date; what cannot be had now comes later. */
 static void fetch_rest(struct run *run, uint64_t lease, uint64_t rank)
 {
@@ -340,6 +350,7 @@ int run_follow(struct cli *cli, struct client *client, const struct run_follow_o
     const struct follow_options options = {.client = client,
                                            .job = wanted->job,
                                            .on_log = on_log,
+                                           .on_stream = on_stream,
                                            .on_job = on_job,
                                            .on_begin = on_begin,
                                            .on_end = on_end,

@@ -21,6 +21,7 @@ struct follow {
     struct http_transfer *transfer; /* NULL while none runs */
     struct http_transfer *asking;   /* the same, for the job itself */
     bool is_ask_due;                /* once more after that */
+    bool is_stream_new;             /* nothing came on it yet */
     struct loop_signal *interrupt, *terminate;
     struct loop_timer *draw_timer, *ask_timer, *retry_timer, *timeout_timer;
     struct sse_reader sse;
@@ -320,6 +321,9 @@ static int on_chunk(void *context, struct text chunk)
     struct follow *follow = context;
     follow->retry_ms = RETRY_MIN_MS;
     set_reached(follow);
+    if (follow->is_stream_new && follow->options->on_stream)
+        follow->options->on_stream(follow->options->context, &follow->job);
+    follow->is_stream_new = false;
     sse_reader_feed(&follow->sse, chunk);
     return 0;
 }
@@ -360,6 +364,7 @@ static void start_stream(struct follow *follow)
     call.options.context = follow;
     sse_reader_done(&follow->sse);
     sse_reader_init(&follow->sse, on_event, follow);
+    follow->is_stream_new = true;
     if (http_client_start(follow->http, &call.options, on_stream_end, follow, &follow->transfer,
                           &error) < 0)
         fail(follow, &error);

@@ -3,7 +3,9 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import signal
+import socket
 import ssl
 import subprocess
 import urllib.parse
@@ -20,6 +22,20 @@ def is_built_with(library):
         return False
     listed = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, timeout=HUNG_S)
     return library in listed.stdout
+
+
+def lasting_port():
+    """A port to come back to: outside the range from which the kernel gives others theirs."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+        end = int(file.read().split()[0])
+    while True:
+        port = random.randrange(10000, end)
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue  # it is taken
+        return port
 
 
 class Answer:

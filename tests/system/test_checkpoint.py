@@ -3,14 +3,13 @@
 covers worker/command_checkpoint.c, worker/checkpoint_folder.c, peer/tenancy_checkpoint.c, server/checkpoints.c
 """
 import os
-import pathlib
 import signal
 import tarfile
 import uuid
 
 import pytest
 
-from checkpoints import Place
+from checkpoints import Place, processes_with
 from training import wait_for
 
 
@@ -42,24 +41,12 @@ print("has", open(path).read(), sorted(os.listdir(os.environ["SOUK_CHECKPOINT_DI
 """
 
 
-def process_with(word):
-    """The process, as this machine sees it, whose arguments end with the word."""
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            arguments = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if arguments[-2:-1] == [word.encode()] and b"python" in arguments[0]:
-            return int(folder.name)
-    return None
-
-
 def test_a_script_that_fails_half_way_and_a_later_job_go_on_from_what_was_whole(place):
     place.lend("first")
     word = uuid.uuid4().hex
     job = place.submit(BREAKER, max_restarts=1, run=f"exec /usr/bin/python3 script.py {word}")
-    wait_for("the checkpoint", lambda: "checkpoint" in place.artifacts(job), 120)
-    os.kill(wait_for("the script", lambda: process_with(word)), signal.SIGUSR1)
+    wait_for("the checkpoint", lambda: "checkpoint" in place.artifacts(job))
+    os.kill(wait_for("the script", lambda: processes_with(word))[0], signal.SIGUSR1)
     done = place.ended(job)
     assert done["state"] == "succeeded", (done, place.log(job))
     assert "has whole ['model']" in place.log(job)

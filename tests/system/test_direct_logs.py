@@ -7,17 +7,18 @@ import os
 import pathlib
 import signal
 import subprocess
+import uuid
 
 import pytest
 
-from serving import HUNG_S, PROGRAM, Market
+from checkpoints import processes_with
+from serving import HUNG_S, PROGRAM, Market, lasting_port
 from training import Lender, wait_for
 
 
 def open_place(folder, *options):
-    market = Market(folder / "market", "--no-local-lender")
-    port, link_port = market.ready["http_port"], market.ready["link_port"]
-    market.options += ("--listen", f"127.0.0.1:{port}", "--link-listen", f"127.0.0.1:{link_port}")
+    market = Market(folder / "market", "--no-local-lender", "--listen", f"127.0.0.1:{lasting_port()}", "--link-listen",
+                    f"127.0.0.1:{lasting_port()}")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     lenders = [Lender(market, lender_token, folder / name, name, options=options) for name in ("first", "second")]
     wait_for("two machines", lambda: 2 == sum(
@@ -53,90 +54,133 @@ def readers(lenders):
     return sum(pathlib.Path(lender.log_path).read_text().count("info log_reader ") for lender in lenders)
 
 
-SCRIPT = "i=0; while [ $i -lt 120 ]; do i=$((i+1)); echo $SOUK_RANK line $i; sleep 0.05; done; echo the end"
+# Says its first half, and each time it is told to go on the next.
+SCRIPT = """exec /usr/bin/python3 -c '
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+def say(first, last):
+    for i in range(first, last + 1):
+        os.write(1, LINE)
+    signal.sigwait([signal.SIGUSR1])
+say(1, 60)
+say(61, 120)
+print("the end")
+' """
 
 
-def expected(rank):
-    return [f"{rank} line {i}" for i in range(1, 121)] + ["the end"]
+class Ranks:
+    """A job of so many, each of which prints such lines."""
+
+    def __init__(self, place, count, *options, line='("%s line %d" % (os.environ["SOUK_RANK"], i)).encode() + bytes([10])'):
+        self.count, self.word, self.told = count, uuid.uuid4().hex, 0
+        self.path = place[2] / "run"
+        self.process = run(place, "-n", str(count), *options, "--", SCRIPT.replace("LINE", line) + self.word)
+
+    def read(self):
+        return self.path.read_bytes().splitlines()
+
+    def wait_until_read(self, number):
+        """Every rank's line of this number."""
+        wait_for(f"line {number} of every rank", lambda: self.count == sum(
+            line.split()[-1] == b"%d" % number for line in self.read() if line), step=0.02)
+
+    def go_on(self):
+        pids = processes_with(self.word)
+        assert len(pids) == self.count
+        for pid in pids:
+            os.kill(pid, signal.SIGUSR1)
+
+    def wait_for_end(self):
+        assert self.process.wait(HUNG_S) == 0, self.path.with_name("run.err").read_text()
+
+    def assert_said(self):
+        for rank in range(self.count):
+            assert lines_of(self.path.parent, f"rank {rank} | ") == [f"{rank} line {i}" for i in range(1, 121)] + ["the end"]
 
 
 def test_lines_come_while_the_market_does_nothing(place):
     market, _, folder, lenders = place
-    process = run(place, "-n", "2", "--", SCRIPT)
+    ranks = Ranks(place, 2)
     wait_for("a reader at each machine", lambda: readers(lenders) == 2, step=0.02)
+    ranks.wait_until_read(60)
     os.kill(market.process.pid, signal.SIGSTOP)
     try:
-        had = len(lines_of(folder))
-        assert had < 200
-        wait_for("the last line of both", lambda: lines_of(folder).count("rank 0 | the end")
-                 + lines_of(folder).count("rank 1 | the end") == 2, step=0.05)
+        ranks.go_on()
+        ranks.wait_until_read(120)
     finally:
         os.kill(market.process.pid, signal.SIGCONT)
-    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
-    for rank in (0, 1):
-        assert lines_of(folder, f"rank {rank} | ") == expected(rank)
+    ranks.go_on()
+    ranks.wait_for_end()
+    ranks.assert_said()
     assert "2 ranks read directly" in (folder / "run.err").read_text()
 
 
 def test_lines_go_on_when_the_market_is_killed(place):
-    market, _, folder, lenders = place
-    process = run(place, "-n", "2", "--", SCRIPT)
+    market, _, _, lenders = place
+    ranks = Ranks(place, 2)
     wait_for("a reader at each machine", lambda: readers(lenders) == 2, step=0.02)
+    ranks.wait_until_read(60)
     market.kill()
-    had = len(lines_of(folder))
-    wait_for("more lines", lambda: len(lines_of(folder)) > had + 60, step=0.02)
+    ranks.go_on()
+    ranks.wait_until_read(120)
     market.start()
-    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
-    for rank in (0, 1):
-        assert lines_of(folder, f"rank {rank} | ") == expected(rank)
+    ranks.go_on()
+    ranks.wait_for_end()
+    ranks.assert_said()
 
 
 def test_bytes_that_are_no_text_are_counted_alike_by_both(place):
     """The market's text has three bytes for each of them, and comes again for all that was read directly."""
-    market, _, folder, lenders = place
-    script = "i=0; while [ $i -lt 60 ]; do i=$((i+1)); printf '\\377\\303 %d\\n' $i; sleep 0.05; done; sleep 1; echo the end"
-    process = run(place, "--", script)
+    market, _, _, lenders = place
+    ranks = Ranks(place, 1, line="bytes([255, 195]) + b\" %d\" % i + bytes([10])")
     wait_for("a reader", lambda: readers(lenders) == 1, step=0.02)
+    ranks.wait_until_read(60)
     os.kill(market.process.pid, signal.SIGSTOP)
     try:
-        wait_for("a line as it was printed", lambda: b"\xff\xc3 60\n" in (folder / "run").read_bytes(), step=0.02)
+        ranks.go_on()
+        wait_for("a line as it was printed", lambda: b"\xff\xc3 120" in ranks.read(), step=0.02)
     finally:
         os.kill(market.process.pid, signal.SIGCONT)
-    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
-    said = (folder / "run").read_bytes().splitlines()
-    assert [line.split()[-1] for line in said] == [b"%d" % i for i in range(1, 61)] + [b"end"]
+    ranks.go_on()
+    ranks.wait_for_end()
+    said = ranks.read()
+    assert [line.split()[-1] for line in said] == [b"%d" % i for i in range(1, 121)] + [b"end"]
     assert {line.split()[0] for line in said[:-1]} <= {b"\xff\xc3", "\ufffd\ufffd".encode()}
 
 
 def test_no_direct_reads_from_the_market_alone(place):
     market, _, folder, lenders = place
-    process = run(place, "-n", "2", "--no-direct", "--", SCRIPT)
-    wait_for("the first lines", lambda: len(lines_of(folder)) > 20, step=0.02)
+    ranks = Ranks(place, 2, "--no-direct")
+    ranks.wait_until_read(60)
     market.kill()
+    ranks.go_on()
     market.start()
-    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
-    for rank in (0, 1):
-        assert lines_of(folder, f"rank {rank} | ") == expected(rank)
+    ranks.wait_until_read(120)
+    ranks.go_on()
+    ranks.wait_for_end()
+    ranks.assert_said()
     assert readers(lenders) == 0
     assert "read directly" not in (folder / "run.err").read_text()
 
 
 @pytest.mark.parametrize("place", [("--no-direct",)], indirect=True)
 def test_a_lender_that_lets_nobody_connect_is_read_through_the_market(place):
-    market, token, folder, lenders = place
-    process = run(place, "-n", "2", "--", SCRIPT)
-    wait_for("the first lines", lambda: len(lines_of(folder)) > 20, step=0.02)
+    market, token, _, lenders = place
+    ranks = Ranks(place, 2)
+    ranks.wait_until_read(60)
     job = market.get("/v1/jobs", token).json["items"][0]["id"]
     assert market.post(f"/v1/jobs/{job}/direct", {}, token).json == {"items": []}
-    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
-    for rank in (0, 1):
-        assert lines_of(folder, f"rank {rank} | ") == expected(rank)
+    ranks.go_on()
+    ranks.wait_until_read(120)
+    ranks.go_on()
+    ranks.wait_for_end()
+    ranks.assert_said()
     assert readers(lenders) == 0
 
 
 def test_only_the_jobs_own_account_is_told_where(place):
-    market, token, folder, lenders = place
-    process = run(place, "-n", "2", "--", SCRIPT)
+    market, token, _, lenders = place
+    ranks = Ranks(place, 2)
     wait_for("a reader at each machine", lambda: readers(lenders) == 2, step=0.02)
     job = market.get("/v1/jobs", token).json["items"][0]["id"]
     stranger = market.sign_up("stranger")
@@ -151,5 +195,8 @@ def test_only_the_jobs_own_account_is_told_where(place):
     for path in [*(lender.log_path for lender in lenders), market.log.name]:
         text = pathlib.Path(path).read_text()
         assert not any(key in text for key in keys)
-    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
+    for number in (60, 120):
+        ranks.wait_until_read(number)
+        ranks.go_on()
+    ranks.wait_for_end()
     assert market.post(f"/v1/jobs/{job}/direct", {}, token).json == {"items": []}
