@@ -2,28 +2,29 @@
 
 covers worker/command_environment.c, worker/command_files.c, worker/launcher_main.c, worker/crew.c, worker/crew_lead.c, worker/crew_follow.c, worker/line_link.c, worker/script.c, worker/script_group.c
 """
+import contextlib
 import os
 import signal
+import uuid
 
 import pytest
 
+from checkpoints import processes_with
 from ranks import Place
 from serving import HUNG_S
 from training import wait_for
 
 # What a script for torchrun does first: all meet at the master, which tells each what all brought.
 MEET = """
-import json, os, socket, sys, time
+import json, os, signal, socket, sys, time
 env = os.environ
 
 def dial(address):
-    end = time.monotonic() + 60
     while True:
         try:
             return socket.create_connection(address, timeout=60)
         except OSError:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+            time.sleep(0.05)  # clock: it does not listen yet, and nothing tells when
 
 def say(*words):
     # In one piece: processes of one rank share its log.
@@ -70,15 +71,30 @@ meet((host, int(port)), own == hosts[0], len(hosts), "%s-%d" % (task["type"], ta
 """
 
 
-@pytest.fixture
-def place(tmp_path):
-    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        pytest.skip("no /dev/net/tun here")
-    place = Place(tmp_path, ("first", "second", "third"))
+pytestmark = pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK), reason="no /dev/net/tun here")
+
+
+@contextlib.contextmanager
+def three_lenders(folder):
+    place = Place(folder, ("first", "second", "third"))
     try:
         yield place
     finally:
         place.stop()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """For all whose machines stay."""
+    with three_lenders(tmp_path_factory.mktemp("place")) as place:
+        yield place
+
+
+@pytest.fixture
+def mortal(tmp_path):
+    """For those whose machines die."""
+    with three_lenders(tmp_path) as place:
+        yield place
 
 
 def test_a_script_for_torchrun_meets_its_other_ranks(place):
@@ -95,7 +111,7 @@ def test_a_rank_of_several_processes_counts_them_all(place):
 if rank == 2 and env["TORCHELASTIC_RESTART_COUNT"] == "0":
     sys.exit(4)
 if env["TORCHELASTIC_RESTART_COUNT"] == "0":
-    time.sleep(600)
+    signal.pause()
 """
     done = place.run(script, {"runtime": "torch", "num_nodes": 2, "torch": {"processes": 2}, "max_restarts": 1})
     said = [place.log(rank) for rank in range(2)]
@@ -121,7 +137,7 @@ def test_all_start_anew_when_one_fails_as_often_as_the_job_allows(place):
 if env["TORCHELASTIC_RESTART_COUNT"] == "0":
     if rank == 1:
         sys.exit(3)
-    time.sleep(600)
+    signal.pause()
 """
     done = place.run(script, {"runtime": "torch", "num_nodes": 2, "max_restarts": 1})
     assert done.returncode == 0, (done.out, done.err, [place.log(rank) for rank in range(2)])
@@ -135,7 +151,7 @@ def test_the_job_ends_with_the_status_of_the_first_that_failed(place):
     script = TORCH + """
 if rank == 1:
     sys.exit(3)
-time.sleep(600)
+signal.pause()
 """
     done = place.run(script, {"runtime": "torch", "num_nodes": 3})
     assert done.returncode != 0, done
@@ -148,7 +164,7 @@ def hold_until_restarted(place, job, ranks):
     """Starts a job whose ranks meet and then wait, until they were started anew."""
     script = TORCH + """
 if env["TORCHELASTIC_RESTART_COUNT"] == "0":
-    time.sleep(600)
+    signal.pause()
 """
     process = place.start(script, job)
     wait_for("the first round", lambda: place.market.get("/v1/jobs", place.token).json["items"] and all(
@@ -156,33 +172,48 @@ if env["TORCHELASTIC_RESTART_COUNT"] == "0":
     return process
 
 
-def test_a_lost_rank_is_named_and_all_start_anew_with_its_successor(place):
-    process = hold_until_restarted(place, {"runtime": "torch", "num_nodes": 3}, 3)
-    place.lend("fourth")
-    lost = next(lease for lease in place.job()["leases"] if lease["rank"] == 2)
-    place.settings({"lost_ms": 9000})
-    place.die(lost["machine_name"])
+def test_a_lost_rank_is_named_and_all_start_anew_with_its_successor(mortal):
+    process = hold_until_restarted(mortal, {"runtime": "torch", "num_nodes": 3}, 3)
+    mortal.lend("fourth")
+    lost = next(lease for lease in mortal.job()["leases"] if lease["rank"] == 2)
+    mortal.settings({"lost_ms": 120000})
+    mortal.die(lost["machine_name"])
     wait_for("the job to name it",
-             lambda: place.job()["reason"] == f"rank 2 on {lost['machine_name']}: not heard for 6 s")
+             lambda: mortal.job()["reason"] == f"rank 2 on {lost['machine_name']}: not heard for 6 s")
+    mortal.settings({"lost_ms": 1000})
     out, err = process.communicate(timeout=HUNG_S)
-    assert process.returncode == 0, (out, err, [place.log(rank) for rank in range(3)])
-    assert f"souk: rank 2 on {lost['machine_name']}: not heard for 6 s\n" in place.log(0)
-    assert place.log(0).count("met 0@10.77.0.1 1@10.77.0.2 2@10.77.0.3") == 2
+    assert process.returncode == 0, (out, err, [mortal.log(rank) for rank in range(3)])
+    assert f"souk: rank 2 on {lost['machine_name']}: not heard for 6 s\n" in mortal.log(0)
+    assert mortal.log(0).count("met 0@10.77.0.1 1@10.77.0.2 2@10.77.0.3") == 2
 
 
 def end_while_unheard(place):
-    """A job of two ranks, the second of which ends well while the daemon of its machine is away. Returns both names."""
-    script = TORCH + """
-time.sleep(15)  # longer than the market takes to notice that a machine is silent
+    """A job of two ranks that both end well once the second's machine is silent. Returns it and the machine's name."""
+    script = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+""" + TORCH + """
+signal.sigwait([signal.SIGUSR1])
 with open(env["SOUK_OUTPUT_DIR"] + "/o.txt", "w") as file:
     print(rank, file=file)
 print("done", flush=True)
 """
-    process = place.start(script, {"runtime": "torch", "num_nodes": 2, "restart": "rank"})
+    word = uuid.uuid4().hex
+    process = place.start(script, {"runtime": "torch", "num_nodes": 2, "restart": "rank",
+                                   "run": f"exec /usr/bin/python3 script.py {word}"})
     wait_for("the first round", lambda: place.market.get("/v1/jobs", place.token).json["items"] and all(
         "restart 0\n" in place.log(rank) for rank in range(2)))
-    name = next(lease["machine_name"] for lease in place.job()["leases"] if lease["rank"] == 1)
+
+    def second():
+        return next(lease for lease in place.job()["leases"] if lease["rank"] == 1)
+
+    name = second()["machine_name"]
     place.lenders[name].stop(signal.SIGKILL)
+    wait_for("its silence", lambda: second()["unreachable"])
+    pids = processes_with(word)
+    assert len(pids) == 2
+    for pid in pids:
+        os.kill(pid, signal.SIGUSR1)
     wait_for("rank 0's end", lambda: place.job()["state"] != "running")
     return process, name
 
@@ -191,48 +222,49 @@ def files_of(place):
     return [item["name"] for item in place.market.get(f"/v1/jobs/{place.job()['id']}/artifacts", place.token).json["items"]]
 
 
-def test_what_a_rank_left_is_waited_for_while_its_machine_is_not_heard(place):
-    place.settings({"lost_ms": 120000})
-    process, name = end_while_unheard(place)
-    assert place.job()["state"] == "stopping", place.job()
-    place.lenders[name].start()
+def test_what_a_rank_left_is_waited_for_while_its_machine_is_not_heard(mortal):
+    mortal.settings({"lost_ms": 120000})
+    process, name = end_while_unheard(mortal)
+    assert mortal.job()["state"] == "stopping", mortal.job()
+    mortal.lenders[name].start()
     out, err = process.communicate(timeout=HUNG_S)
-    assert process.returncode == 0, (out, err, place.job())
-    assert sorted(files_of(place)) == ["rank0-o.txt", "rank1-o.txt"]
-    assert place.job()["reason"] == "" and place.log(1).endswith("done\n"), (place.job(), place.log(1))
+    assert process.returncode == 0, (out, err, mortal.job())
+    assert sorted(files_of(mortal)) == ["rank0-o.txt", "rank1-o.txt"]
+    assert mortal.job()["reason"] == "" and mortal.log(1).endswith("done\n"), (mortal.job(), mortal.log(1))
 
 
-def test_that_what_a_rank_left_is_lost_is_said(place):
-    place.settings({"lost_ms": 25000})
-    process, name = end_while_unheard(place)
+def test_that_what_a_rank_left_is_lost_is_said(mortal):
+    mortal.settings({"lost_ms": 120000})
+    process, name = end_while_unheard(mortal)
+    mortal.settings({"lost_ms": 1000})
     out, err = process.communicate(timeout=HUNG_S)
-    assert process.returncode == 0, (out, err, place.job())
-    assert files_of(place) == ["rank0-o.txt"]
-    assert place.job()["reason"] == f"the files of rank 1 and the end of its log are lost with {name}"
-    place.lenders[name].start()  # it keeps nothing of what nobody takes any more
-    wait_for("its keeper's end", lambda: not place.lenders[name].keepers())
+    assert process.returncode == 0, (out, err, mortal.job())
+    assert files_of(mortal) == ["rank0-o.txt"]
+    assert mortal.job()["reason"] == f"the files of rank 1 and the end of its log are lost with {name}"
+    mortal.lenders[name].start()  # it keeps nothing of what nobody takes any more
+    wait_for("its keeper's end", lambda: not mortal.lenders[name].keepers())
 
 
-def test_a_lost_rank_0_is_waited_for_and_the_rounds_count_on(place):
-    process = hold_until_restarted(place, {"runtime": "torch", "num_nodes": 2}, 2)
-    lost = next(lease for lease in place.job()["leases"] if lease["rank"] == 0)
-    place.settings({"lost_ms": 1000})
-    place.die(lost["machine_name"])
+def test_a_lost_rank_0_is_waited_for_and_the_rounds_count_on(mortal):
+    process = hold_until_restarted(mortal, {"runtime": "torch", "num_nodes": 2}, 2)
+    lost = next(lease for lease in mortal.job()["leases"] if lease["rank"] == 0)
+    mortal.settings({"lost_ms": 1000})
+    mortal.die(lost["machine_name"])
     out, err = process.communicate(timeout=HUNG_S)
-    assert process.returncode == 0, (out, err, [place.log(rank) for rank in range(2)])
-    assert "souk: rank 0: " in place.log(1)
+    assert process.returncode == 0, (out, err, [mortal.log(rank) for rank in range(2)])
+    assert "souk: rank 0: " in mortal.log(1)
     for rank in range(2):
-        assert "met 0@10.77.0.1 1@10.77.0.2 restart 1\n" in place.log(rank)
+        assert "met 0@10.77.0.1 1@10.77.0.2 restart 1\n" in mortal.log(rank)
 
 
-def test_never_restarted_the_job_fails_and_names_who_was_lost(place):
-    process = hold_until_restarted(place, {"runtime": "torch", "num_nodes": 2, "restart": "never"}, 2)
-    lost = next(lease for lease in place.job()["leases"] if lease["rank"] == 1)
-    place.settings({"lost_ms": 9000})
-    place.die(lost["machine_name"])
+def test_never_restarted_the_job_fails_and_names_who_was_lost(mortal):
+    process = hold_until_restarted(mortal, {"runtime": "torch", "num_nodes": 2, "restart": "never"}, 2)
+    lost = next(lease for lease in mortal.job()["leases"] if lease["rank"] == 1)
+    mortal.settings({"lost_ms": 9000})
+    mortal.die(lost["machine_name"])
     process.communicate(timeout=HUNG_S)
     assert process.returncode != 0
-    assert f"rank 1 on {lost['machine_name']}: not heard for 6 s" in place.job()["reason"], place.job()
+    assert f"rank 1 on {lost['machine_name']}: not heard for 6 s" in mortal.job()["reason"], mortal.job()
 
 
 def test_rank_0_of_mpi_launches_on_the_others_and_nobody_else_does(place):
@@ -252,25 +284,33 @@ def test_rank_0_of_mpi_launches_on_the_others_and_nobody_else_does(place):
 
 def test_a_launcher_whose_caller_is_done_has_nothing_to_say(place):
     """As mpirun leaves its own: they wait for daemons that end a moment after it."""
-    run = "setsid $OMPI_MCA_plm_rsh_agent 10.77.0.2 'echo begun; exec sleep 600' & sleep 3; echo done"
-    done = place.run("", {"runtime": "mpi", "num_nodes": 2, "run": run})
+    script = """
+import os, shlex, socket, subprocess
+server = socket.create_server(("", 7000))
+begun = "echo begun; exec python3 -c 'import signal, socket; held = socket.create_connection((\\"10.77.0.1\\", 7000)); signal.pause()'"
+subprocess.Popen(["setsid", *shlex.split(os.environ["OMPI_MCA_plm_rsh_agent"]), "10.77.0.2", begun])
+server.accept()
+print("done", flush=True)
+"""
+    done = place.run(script, {"runtime": "mpi", "num_nodes": 2})
     said = [place.log(rank) for rank in range(2)]
     assert done.returncode == 0, (done.err, said)
     assert said == ["done\n", "begun\n"]
 
 
-def test_an_elastic_job_goes_on_with_those_that_are_left(place):
+def test_an_elastic_job_goes_on_with_those_that_are_left(mortal):
     script = TORCH + """
 if size == 3:
-    time.sleep(600)
+    signal.pause()
 """
-    process = place.start(script, {"runtime": "torch", "num_nodes": "2..3"})
-    wait_for("three ranks", lambda: place.market.get("/v1/jobs", place.token).json["items"] and all(
-        "met 0@10.77.0.1 1@10.77.0.2 2@10.77.0.3" in place.log(rank) for rank in range(3)))
-    lost = next(lease for lease in place.job()["leases"] if lease["rank"] == 1)
-    place.die(lost["machine_name"])
+    process = mortal.start(script, {"runtime": "torch", "num_nodes": "2..3"})
+    wait_for("three ranks", lambda: mortal.market.get("/v1/jobs", mortal.token).json["items"] and all(
+        "met 0@10.77.0.1 1@10.77.0.2 2@10.77.0.3" in mortal.log(rank) for rank in range(3)))
+    lost = next(lease for lease in mortal.job()["leases"] if lease["rank"] == 1)
+    mortal.settings({"lost_ms": 1000})
+    mortal.die(lost["machine_name"])
     out, err = process.communicate(timeout=HUNG_S)
-    assert process.returncode == 0, (out, err, [place.log(rank) for rank in range(3)])
+    assert process.returncode == 0, (out, err, [mortal.log(rank) for rank in range(3)])
     for rank in (0, 2):
-        assert "met 0@10.77.0.1 1@10.77.0.3 restart" in place.log(rank), place.log(rank)
-    assert place.job()["state"] == "succeeded", place.job()
+        assert "met 0@10.77.0.1 1@10.77.0.3 restart" in mortal.log(rank), mortal.log(rank)
+    assert mortal.job()["state"] == "succeeded", mortal.job()

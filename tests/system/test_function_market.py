@@ -5,13 +5,12 @@ covers function/object_store_market.c, cli/function_market.c, cli/command_functi
 import json
 import pathlib
 import signal
-import socket
 import subprocess
 
 import pytest
 
 from functions import BATCHES, RECORDS, Host, wait_for, with_few_records, write_job
-from serving import HUNG_S, Market
+from serving import HUNG_S, Market, lasting_port
 
 
 @pytest.fixture
@@ -19,18 +18,12 @@ def souk(souk):
     return with_few_records(souk)
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 @pytest.fixture
 def made(tmp_path, souk):
     markets = []
 
     def make(*options):
-        market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{free_port()}", "--log-level",
+        market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{lasting_port()}", "--log-level",
                         "debug", *options)
         markets.append(market)
         market.token = market.sign_up("lead")
