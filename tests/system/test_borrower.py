@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from test_fetch import MIB, Relay, files_of
 from training import Lender, wait_for
 
@@ -83,7 +83,7 @@ def place(tmp_path):
 
 
 def expect_end(process, digest, ranks=1):
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=HUNG_S)
     assert process.returncode == 0 and out.count(digest) == ranks, (out, err)
 
 

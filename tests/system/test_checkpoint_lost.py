@@ -9,7 +9,7 @@ from training import wait_for
 
 # Counts on from its checkpoint; what is half written when it ends must never be seen again.
 COUNTER = r"""
-import os, signal, sys, time
+import os, signal, sys
 folder, own = os.environ["SOUK_CHECKPOINT_DIR"], os.environ["SOUK_RANK_CHECKPOINT_DIR"]
 count_path, own_path = os.path.join(folder, "count"), os.path.join(own, "own")
 count = int(open(count_path).read()) if os.path.exists(count_path) else 0
@@ -23,7 +23,7 @@ if count == 0:
     save(count_path, 7)
     save(own_path, 30 + int(os.environ["SOUK_RANK"]))
     print("saved", flush=True)
-    time.sleep(3600)
+    signal.pause()
 print("goes on", flush=True)
 """
 
@@ -44,7 +44,7 @@ def test_a_successor_goes_on_from_the_checkpoint_that_outlives_the_market(place)
     place.market.stop()  # what the market kept outlives it
     place.market.start()
     place.lend("spare")
-    place.settings({"lost_ms": 5000})
+    place.settings({"lost_ms": 1000})
     place.lenders["first"].die()
 
     done = place.ended(job)

@@ -11,13 +11,13 @@ import pty
 import signal
 import stat
 import subprocess
-import time
 
 import pytest
 from program import ROOT
 from scripted_market import ScriptedMarket, idx, write_data_set
 from serving import HUNG_S
 from tfevents_file import read_scalars
+from training import wait_for
 
 ACCOUNT = {"id": 3, "name": "ada", "created_ms": 1, "available_microcredits": 10000000,
            "held_microcredits": 0, "granted_microcredits": 10000000, "earned_microcredits": 0,
@@ -301,10 +301,7 @@ def test_waiting_survives_a_market_that_is_away_for_a_moment(user, market):
     script_job(market, job(), job())
     market.on("GET", "/v1/jobs/7/events", b"", 503)
     process = user.start("job", "wait", 7)
-    deadline = time.monotonic() + HUNG_S
-    while time.monotonic() < deadline and len(
-            [r for r in market.requests if r[1].endswith("/events")]) < 2:
-        time.sleep(0.02)
+    wait_for("another try", lambda: len([r for r in market.requests if r[1].endswith("/events")]) >= 2, step=0.02)
     script_job(market, ENDED)
     assert process.wait(timeout=HUNG_S) == 0
     process.communicate()
@@ -313,10 +310,7 @@ def test_waiting_survives_a_market_that_is_away_for_a_moment(user, market):
 def test_interrupting_the_wait_leaves_the_job_alone(user, market):
     script_job(market, job())
     process = user.start("job", "wait", 7)
-    deadline = time.monotonic() + HUNG_S
-    while time.monotonic() < deadline and not any(
-            r[1].endswith("/events") for r in market.requests):
-        time.sleep(0.02)
+    wait_for("the events to be asked for", lambda: any(r[1].endswith("/events") for r in market.requests), step=0.02)
     process.send_signal(signal.SIGINT)
     output, notes = process.communicate(timeout=HUNG_S)
     assert process.returncode == 130 and output == ""

@@ -25,19 +25,25 @@ market: {{max_run_time: 60s}}
 """
 
 
-@pytest.fixture
-def place(tmp_path):
+@pytest.fixture(scope="module")
+def lent(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("lent")
     market = Market(tmp_path / "market")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     lenders = [Lender(market, lender_token, tmp_path / name, name) for name in ("first", "second")]
     try:
         wait_for("three machines", lambda: 3 == sum(
             m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
-        yield market, token, tmp_path
+        yield market, token
     finally:
         for lender in lenders:
             lender.stop()
         market.stop()
+
+
+@pytest.fixture
+def place(lent, tmp_path):
+    return *lent, tmp_path
 
 
 def write_rows(path, rows=400):
@@ -135,6 +141,7 @@ def test_a_job_says_which_policy_auto_chose_and_how_vectors_travel(place):
 
 def test_what_is_wrong_with_the_file_is_said_before_anything_is_sent(place):
     market, token, folder = place
+    before = market.get("/v1/jobs", token).json["items"]
     write_rows(folder / "petals.csv")
     with open(folder / "petals.csv", "a", encoding="utf-8") as file:
         file.write("1.5,blue,n/a\n")
@@ -145,7 +152,7 @@ def test_what_is_wrong_with_the_file_is_said_before_anything_is_sent(place):
         (folder / "job.yaml").write_text(JOB.format(model=model, data=data))
         done = souk(place, "job", "submit", "-y", str(folder / "job.yaml"))
         assert done.returncode != 0 and said in done.stderr, (data, done)
-    assert market.get("/v1/jobs", token).json["items"] == []
+    assert market.get("/v1/jobs", token).json["items"] == before
 
 
 def png(path, side, shade):

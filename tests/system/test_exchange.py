@@ -16,7 +16,7 @@ from test_fetch import MIB, Relay, files_of
 from training import Lender, wait_for
 
 RANKS = 4
-BUNDLE_MIB = int(os.environ.get("SOUK_EXCHANGE_MIB", "64"))
+BUNDLE_MIB = int(os.environ.get("SOUK_EXCHANGE_MIB", "32"))
 
 
 class NarrowRelay(Relay):
@@ -42,7 +42,7 @@ class Place:
         self.market = Market(folder / "market", "--no-local-lender")
         self.ends.callback(self.market.stop)
         self.token, lender_token = self.market.sign_up("borrower"), self.market.sign_up("lender")
-        self.relay = NarrowRelay(self.market.url, 24 * MIB)
+        self.relay = NarrowRelay(self.market.url, 12 * MIB)
         self.ends.callback(self.relay.close)
         self.lenders = []
         for number in range(RANKS):

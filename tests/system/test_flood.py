@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from serving import Follower, Market
+from serving import HUNG_S, Follower, Market
 from training import Lender, wait_for
 
 HELLO, HEARTBEAT, YIELD = 1, 2, 12
@@ -27,6 +27,7 @@ YIELDS = ("none", "low", "frozen", "paused", "draining", "paused_remotely")
 VERSION = int(re.search(r"LEASE_MESSAGE_VERSION = (\d+)", MESSAGES.read_text())[1])
 GIB = 1 << 30
 MIB = 1 << 20
+ASKED = 60  # changes by another, while it floods
 
 
 def frame(kind, payload):
@@ -55,6 +56,13 @@ def place(tmp_path):
         yield market, token, key, machine
     finally:
         market.stop()
+
+
+def is_stuck(sent, looks=10):
+    """Nothing could be written for a while."""
+    before = sent[0]
+    time.sleep(0.1 * looks)  # clock: that nothing happens shows in time alone
+    return 0 < before == sent[0]
 
 
 @contextlib.contextmanager
@@ -94,7 +102,7 @@ def test_what_the_owner_does_is_told_to_the_owner_alone(place):
         for told, shown in steps:
             link.stdin.write(frame(YIELD, bytes([YIELDS.index(told)]) + UNTIL_RESUMED))
             link.stdin.flush()
-            wait_for(told, lambda: machine()["yield"] == told, 5, 0.02)
+            wait_for(told, lambda: machine()["yield"] == told, step=0.02)
             assert machine(token)["yield"] == shown
             one = market.get(f"/v1/machines/{key['machine']}", token).json
             assert one["yield"] == shown and set(one.get("live", {})) <= {"heard_ms", "rtt_us", "near"}, one
@@ -124,24 +132,20 @@ def test_a_lender_who_floods_is_read_slowly(place):
 
         pourer = threading.Thread(target=pour)
         pourer.start()
+        # It writes until nobody reads on: then all there is room for on the way is full.
+        wait_for("a pourer that waits", lambda: is_stuck(sent))
         begun = time.monotonic()
-        slowest, asked_count = 0, 0
-        while time.monotonic() - begun < 8:
-            asked = time.monotonic()
+        for _ in range(ASKED):
             made = market.post("/v1/machines/codes", {}, token)  # a change: the core decides it
             assert made.status == 201, made
-            asked_count += 1
-            slowest = max(slowest, time.monotonic() - asked)
-            time.sleep(0.2)  # as often as a person may
         took = time.monotonic() - begun
         assert machine()["state"] == "online"  # it is heard, as far as it may be
-        assert slowest < 2, slowest
-        assert metric(market, "souk_events_total") - events <= 2 * asked_count + 4 * (took + 2)
+        assert metric(market, "souk_events_total") - events <= 2 * ASKED + 4 * (took + 2)
         assert resident_bytes(market.process) - memory < 64 * MIB
         # What waits, waits at its sender: in the buffers of two sockets and a pipe.
         assert sent[0] * len(flood) / 2 < 32 * MIB, sent
         link.kill()
-        pourer.join(20)
+        pourer.join(HUNG_S)
         assert not pourer.is_alive()
 
 
@@ -159,6 +163,7 @@ def test_connections_that_say_nothing_keep_nobody_out(place):
             for closed in select.select(crowd, [], [], 0.1)[0]:
                 crowd.remove(closed)
                 closed.close()
+            is_over.wait(0.02)  # clock: another 400 each time are enough
 
     holder = threading.Thread(target=hold)
     holder.start()
@@ -168,6 +173,6 @@ def test_connections_that_say_nothing_keep_nobody_out(place):
             wait_for("the link", lambda: machine()["state"] == "online")
     finally:
         is_over.set()
-        holder.join(20)
+        holder.join(HUNG_S)
         for connection in crowd:
             connection.close()

@@ -13,14 +13,18 @@ from serving import Market, audit
 from training import Lender, wait_for
 
 
-@pytest.fixture
-def place(tmp_path, request):
+ENDLESS = {"target": {"accuracy": 1, "min_time": "1h"}}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("place")
     market = Market(tmp_path / "market")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     lenders = []
     try:
         lenders.append(Lender(market, lender_token, tmp_path / "machine", "machine"))
-        lenders.append(FunctionLender(market, lender_token, tmp_path / "functions", *getattr(request, "param", ())))
+        lenders.append(FunctionLender(market, lender_token, tmp_path / "functions"))
         wait_for("three machines", lambda: 3 == sum(
             m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
         yield market, token, lenders[1]
@@ -46,8 +50,8 @@ def test_a_job_trains_on_a_machine_and_on_functions(place):
     assert "function" in offered["probe"]["labels"].split(",")
     # Two of 256 MB, and a quarter for the process that calls them.
     assert (offered["probe"]["cores_milli"], offered["probe"]["ram_bytes"]) == (387, 683 << 20)
-    job = submit(market, token)
-    wait_for("two functions", lambda: len(lender.functions()) == 2)
+    job = submit(market, token, train={"target": {"accuracy": 0.5, "min_time": "3s"}})
+    wait_for("two functions", lambda: len(lender.functions()) == 2, step=0.05)
     done = wait_for_end(market, token, job)
     workers = {lease["machine_name"]: lease for lease in done["leases"] if lease["role"] == "worker"}
     assert set(workers) == {"machine", "functions"} and len(done["leases"]) == 3
@@ -67,8 +71,7 @@ def test_a_job_trains_on_a_machine_and_on_functions(place):
 
 def test_a_function_that_is_killed_is_called_again(place):
     market, token, lender = place
-    job = submit(market, token, 1, resources={"labels": "function"},
-                 train={"target": {"accuracy": 1, "min_time": "1h"}})
+    job = submit(market, token, 1, resources={"labels": "function"}, train=ENDLESS)
     wait_for("its functions", lender.functions)
 
     def kill():
@@ -92,22 +95,21 @@ def test_a_function_that_is_killed_is_called_again(place):
 
 def test_functions_make_way_for_the_owner_and_go_on(place):
     market, token, lender = place
-    job = submit(market, token, 1, resources={"labels": "function"})
+    job = submit(market, token, 1, resources={"labels": "function"}, train=ENDLESS)
     wait_for("its functions", lender.functions)
     lender.say("pause", "1h")
     wait_for("no function", lambda: not lender.functions())
     billed = wait_for("the last tick before", lambda: running_lease(market, token, job))["billed_ms"]
     lender.say("resume")
     wait_for("its functions again", lender.functions)
-    done = wait_for_end(market, token, job)
-    called = next(lease for lease in done["leases"] if lease["machine_name"] == "functions")
-    assert called["outcome"] == "succeeded" and called["billed_ms"] > billed
+    wait_for("a tick that is paid", lambda: running_lease(market, token, job)["billed_ms"] > billed)
+    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+    assert_nothing_is_left(lender)
 
 
 def test_functions_go_on_while_their_daemon_starts_again(place):
     market, token, lender = place
-    job = submit(market, token, 1, resources={"labels": "function"},
-                 train={"target": {"accuracy": 1, "min_time": "1h"}})
+    job = submit(market, token, 1, resources={"labels": "function"}, train=ENDLESS)
     before = set(wait_for("two functions", lambda: (lambda found: found if len(found) == 2 else None)(lender.functions())))
     lender.process.send_signal(signal.SIGUSR2)
     wait_for("the daemon's word", lambda: "lease_taken_up" in pathlib.Path(lender.log_path).read_text())

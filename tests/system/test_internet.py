@@ -15,9 +15,11 @@ import signal
 import socket
 import subprocess
 import tempfile
+import uuid
 
 import pytest
 
+from checkpoints import processes_with
 from internet import (CAMPUS_HOST, CAMPUS_OWN, CLOSED, HOME, LATER, METADATA, RESOLVER, ROUTER, SERVICE,
                       home_with_internet)
 from serving import HUNG_S, PROGRAM, Market
@@ -35,7 +37,7 @@ def tcp(address, port=80, device=None):
         one = socket.socket()
         if device:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
-        one.settimeout(5)  # a connection that the fence closes under it says nothing
+        one.settimeout(5)  # clock: a connection that the fence closes under it says nothing
         one.connect((address, port))
         return one.recv(100).decode().strip()
     except TimeoutError:
@@ -45,7 +47,7 @@ def tcp(address, port=80, device=None):
 def udp(address, port=80, size=1):
     try:
         one = socket.socket(type=socket.SOCK_DGRAM)
-        one.settimeout(1)
+        one.settimeout(1)  # clock: silence shows in time alone
         one.connect((address, port))
         one.send(bytes(size))
         return one.recv(100).decode()
@@ -61,6 +63,7 @@ def say(name, value):
 class Home:
     def __init__(self, tmp_path, who, folder, internet):
         self.tmp_path, self.internet = tmp_path, internet
+        self.word = uuid.uuid4().hex  # by which the job's process is found
         self.market = Market(tmp_path / "market", "--no-local-lender")
         self.lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
         state = folder / "state"
@@ -80,13 +83,13 @@ class Home:
         (files / "job.py").write_text(HELPERS + program)
         return subprocess.Popen(
             [PROGRAM, "run", "--server", self.market.url, "--config-dir", str(self.tmp_path / "config"), "-y",
-             "--cpus", "0.3", "--memory", "0.2", *options, "--files", str(files), "--", "python3", "job.py"],
+             "--cpus", "0.3", "--memory", "0.2", *options, "--files", str(files), "--", "python3", "job.py", self.word],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
             env={**os.environ, "SOUK_TOKEN": self.token, "NO_COLOR": "1"})
 
     def run(self, program, *options):
         process = self.start(program, *options)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=HUNG_S)
         assert process.returncode == 0, (out, err)
         return dict(json.loads(line) for line in out.splitlines())
 
@@ -173,7 +176,7 @@ say("service", tcp("{SERVICE}"))
 """, "--network", "open")
     assert json.loads(process.stdout.readline()) == ["later", LATER]
     subprocess.run(["ip", "addr", "add", "141.2.3.1/24", "dev", "home"], check=True)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=HUNG_S)
     assert [json.loads(line) for line in out.splitlines()] == [["then", "EHOSTUNREACH"], ["service", SERVICE]], (out, err)
 
 
@@ -210,7 +213,7 @@ say("last", udp("{SERVICE}"))
     wait_for("the pause", lambda: re.search("lease_yields .*level=frozen", pathlib.Path(home.lender.log_path).read_text()))
     home.internet.calls()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=HUNG_S)
     assert json.loads(out) == ["last", "silence"], (out, err)
     assert home.internet.calls() == []
 
@@ -219,19 +222,18 @@ say("last", udp("{SERVICE}"))
 def test_nobody_gets_in_who_was_not_asked(home):
     """A socket of the gateway's takes datagrams from everybody; the job hears those whom it asked."""
     process = home.start(f"""
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 one = socket.socket(type=socket.SOCK_DGRAM)
 one.sendto(b"x", ("{SERVICE}", 80))
 say("first", [one.recvfrom(100)[0].decode(), ""])
 tcp("{SERVICE}", 80)
-one.settimeout(20)
+one.settimeout(60)  # clock: what has not come by then has hung
 one.sendto(b"x", ("{SERVICE}", 80))
 say("second", [one.recvfrom(100)[0].decode(), ""])
-sys.stdin.read()
-one.settimeout(3)
-try:
-    say("third", one.recvfrom(100)[0].decode())
-except TimeoutError:
-    say("third", "silence")
+signal.sigwait([signal.SIGUSR1])
+one.sendto(b"x", ("{SERVICE}", 80))
+say("third", [one.recvfrom(100)[0].decode(), ""])
 """, "--network", "open")
     assert json.loads(process.stdout.readline()) == ["first", [SERVICE, ""]]
     assert json.loads(process.stdout.readline()) == ["second", [SERVICE, ""]]
@@ -241,8 +243,10 @@ except TimeoutError:
     stranger = socket.socket(type=socket.SOCK_DGRAM)
     for port in ports:
         stranger.sendto(b"let me in", (HOME, int(port)))
-    out, err = process.communicate(timeout=120)
-    assert json.loads(out) == ["third", "silence"], (out, err)
+    pid, = processes_with(home.word)
+    os.kill(pid, signal.SIGUSR1)
+    out, err = process.communicate(timeout=HUNG_S)
+    assert json.loads(out) == ["third", [SERVICE, ""]], (out, err)  # what the stranger sent would come before it
     _, _, refused = home.used()
     assert refused >= 1  # the stranger was heard, and not let in
 
@@ -254,7 +258,7 @@ def test_what_passes_is_counted_and_connections_are_bounded(home):
 many = []
 for i in range(400):
     one = socket.socket()
-    one.settimeout(5)
+    one.settimeout(5)  # clock: a connection that is refused without a word
     try:
         one.connect(("{SERVICE}", 80))
         many.append(one)
