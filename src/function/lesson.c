@@ -8,6 +8,7 @@
 #include "train/loss.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -162,6 +163,14 @@ uint64_t lesson_memory_bytes(const struct lesson *lesson)
     return lesson->memory_bytes + 3 * sizeof(float) * model_parameter_count(lesson->model);
 }
 
+/* A sandbox without a cgroup counts no memory of files in memory, and refuses them: its /tmp is
+ * bounded. */
+static int make_room(void)
+{
+    const int fd = memfd_create("records", MFD_CLOEXEC);
+    return fd >= 0 || errno != EPERM ? fd : open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+}
+
 /* A file of the records that has no name but that of its descriptor. */
 static int make_file(const struct idx_header *header, const void *bytes, uint32_t count,
                      struct error *error)
@@ -171,7 +180,7 @@ static int make_file(const struct idx_header *header, const void *bytes, uint32_
     idx_append_header(&start, header, count);
     if (buffer_check(&start, error) < 0)
         return -1;
-    AUTO_FD int fd = memfd_create("records", MFD_CLOEXEC);
+    AUTO_FD int fd = make_room();
     const size_t sizes[2] = {start.size, count * header->record_size};
     const void *parts[2] = {start.data, bytes};
     if (fd < 0)

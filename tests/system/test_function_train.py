@@ -7,13 +7,19 @@ import http.server
 import json
 import os
 import pathlib
+import shutil
 import signal
 import struct
+import subprocess
+import tempfile
 import threading
 import time
 
 import pytest
-from functions import BATCHES, RECORDS, Host, instances, with_few_records, write_job
+from functions import BATCHES, RECORDS, Host, few_records, instances, with_few_records, write_job
+from serving import HUNG_S
+
+PLAIN_USER = 65533
 
 
 @pytest.fixture
@@ -109,6 +115,26 @@ def test_a_job_that_may_go_on_says_so_and_is_forgotten_on_demand(souk, tmp_path)
     souk("function", "forget", name)
     assert files_of(store_of(souk)) == []
     assert name in souk("function", "forget", name, code=3).stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+def test_functions_of_a_plain_user_learn(souk, tmp_path):
+    """Without a cgroup: its sandboxes refuse files in memory."""
+    with tempfile.TemporaryDirectory(prefix="souk-plain-") as name:
+        folder = pathlib.Path(name)
+        shutil.copy(souk.program, folder / "souk")
+        shutil.copytree(few_records().name, folder / "records")
+        write_job(folder, epochs=1)
+        for path in (folder, folder / "records"):
+            path.chmod(0o755)
+        os.chown(folder, PLAIN_USER, PLAIN_USER)
+        done = subprocess.run(
+            [folder / "souk", "function", "train", "job.yaml", "-o", "model", "--functions", "2", "--json",
+             "--dataset-dir", "records"], cwd=folder, env={"HOME": name, "PATH": os.environ["PATH"]}, capture_output=True,
+            text=True, timeout=HUNG_S, user=PLAIN_USER, group=PLAIN_USER, extra_groups=[])
+    assert done.returncode == 0, done
+    result = json.loads(done.stdout)
+    assert result["samples"] == RECORDS and result["failures"] == 0, result
 
 
 def test_the_number_of_functions_decays_from_epoch_to_epoch(souk, tmp_path):
