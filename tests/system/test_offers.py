@@ -288,7 +288,7 @@ def test_pauses_last_a_while_until_a_time_or_until_resumed(lending, offer):
     short = lending.market.post(f"{path}/pause", {"for_ms": 700}, lending.token).json
     assert short["state"] == "paused" and now_ms < short["paused_until_ms"] < now_ms + 60000
     wait_for("the end of the pause", lambda: "open" == lending.market.get(path, lending.token)
-             .json["state"], seconds=5, step=0.05)
+             .json["state"], step=0.05)
     for body, words in (({"until_ms": now_ms - 1}, "pause.until_ms"), ({"for_ms": 0}, "pause.for_ms"),
                         ({"for_ms": 1, "until_ms": now_ms + 9999}, "not both")):
         refused = lending.market.post(f"{path}/pause", body, lending.token)
@@ -305,8 +305,8 @@ def test_a_span_opens_and_closes_by_itself(lending, offer):
     def state():
         return lending.market.get(path, lending.token).json["state"]
 
-    wait_for("the opening", lambda: state() == "open", seconds=5, step=0.05)
-    wait_for("the closing", lambda: state() == "closed", seconds=5, step=0.05)
+    wait_for("the opening", lambda: state() == "open", step=0.05)
+    wait_for("the closing", lambda: state() == "closed", step=0.05)
     assert lending.market.get(path, lending.token).json["state_until_ms"] == 0
 
 
@@ -372,14 +372,14 @@ def test_what_runs_keeps_its_terms_while_offers_change(tmp_path):
         assert market.get(f"/v1/jobs/{second}", token).json["state"] == "pending"
         assert market.call("DELETE", path, token=lender_token).status == 204
         done = wait_for("the first job", lambda: (lambda j: j["state"] in ("succeeded", "failed")
-                        and j)(market.get(f"/v1/jobs/{job}", token).json), seconds=60)
+                        and j)(market.get(f"/v1/jobs/{job}", token).json))
         assert done["state"] == "succeeded", done
         ended = [one for one in done["leases"] if one["id"] == lease["id"]]
         assert ended[0]["outcome"] == "succeeded" and ended[0]["earned_microcredits"] > 0
         assert market.get(f"/v1/jobs/{second}", token).json["state"] == "pending"
         # Resumed, the waiting job starts by that event.
         market.post(f"/v1/offers/{others[0]['id']}/resume", {}, lender_token)
-        wait_for("the second job's worker", lambda: lease_of(market, token, second), seconds=20)
+        wait_for("the second job's worker", lambda: lease_of(market, token, second))
         market.post(f"/v1/jobs/{second}/cancel", {}, token)
         wait_for("its end", lambda: market.get(f"/v1/jobs/{second}", token).json["state"]
                  == "cancelled")

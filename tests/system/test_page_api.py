@@ -43,6 +43,21 @@ def market(tmp_path):
     assert status == 0, text
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A market with two workers' machines, that are free and lend as they did at first, and its folder."""
+    folder = tmp_path_factory.mktemp("place")
+    with running(folder) as (market, token, lender_token, _):
+        yield market, token, lender_token, folder
+
+
+def free(place):
+    market, token, _, _ = place
+    wait_for("both machines", lambda: 2 == sum(
+        m["availability"] == "free" and m["name"] != "market" for m in market.get("/v1/machines", token).json["items"]))
+    return place
+
+
 def test_catalogues_say_what_there_is(market):
     sets = {one["name"]: one for one in market.get("/v1/datasets").json["items"]}
     assert set(sets) == {"cifar10", "fashion-mnist", "mnist"}
@@ -111,7 +126,7 @@ def test_built_in_data_need_no_upload(tmp_path):
             part["name"]: part["manifest"] for part in known["parts"]}
         job = made.json["id"]
         ended = wait_for("the job's end", lambda: (lambda one: one["state"] in ("succeeded", "failed") and one)(
-            market.get(f"/v1/jobs/{job}", token).json), 90)
+            market.get(f"/v1/jobs/{job}", token).json))
         assert ended["state"] == "succeeded", ended["reason"]
         assert ended["test_accuracy"] > 0.5
         # Another account gets it as well, from what was read once.
@@ -204,7 +219,7 @@ def test_code_comes_as_an_archive_that_a_browser_can_make(tmp_path):
             "inputs": [{"name": "files", "split": "files", "manifest": manifest, "records": len(archive)}]}, token)
         assert made.status == 201, made
         job = made.json["id"]
-        ended = wait_for("the job's end", lambda: (lambda one: one["ended_ms"] and one)(market.get(f"/v1/jobs/{job}", token).json), 60)
+        ended = wait_for("the job's end", lambda: (lambda one: one["ended_ms"] and one)(market.get(f"/v1/jobs/{job}", token).json))
         assert ended["state"] == "succeeded", ended["reason"]
         wait_for("its log", lambda: "hello from the archive" in market.get(f"/v1/jobs/{job}/logs", token).json["text"])
         # Its own file names the archive, so that it can be run again.
@@ -212,41 +227,41 @@ def test_code_comes_as_an_archive_that_a_browser_can_make(tmp_path):
         assert again["needs"] == [] and market.post("/v1/jobs", again["spec"], token).status == 201
 
 
-def test_an_owner_sees_what_runs_on_the_machine_and_nobody_else_does(tmp_path):
-    with running(tmp_path) as (market, token, lender_token, _):
-        answer = market.post("/v1/jobs", job_spec(market, token, 2), token)
-        assert answer.status == 201, answer
-        machines = [m for m in market.get("/v1/machines?mine=true", lender_token).json["items"]]
-        machine = machines[0]["id"]
+def test_an_owner_sees_what_runs_on_the_machine_and_nobody_else_does(place):
+    market, token, lender_token, _ = free(place)
+    answer = market.post("/v1/jobs", job_spec(market, token, 2, min_time="2s"), token)
+    assert answer.status == 201, answer
+    machines = [m for m in market.get("/v1/machines?mine=true", lender_token).json["items"]]
+    machine = machines[0]["id"]
 
-        def leases(state):
-            return market.get(f"/v1/machines/{machine}/leases?state={state}", lender_token).json["items"]
+    def leases(state):
+        return market.get(f"/v1/machines/{machine}/leases?state={state}", lender_token).json["items"]
 
-        lease = wait_for("a lease that runs and was metered", lambda: [
-            one for one in leases("running") if one["cpu_ms"] > 0], 60)[0]
-        assert lease["machine"] == machine and lease["job"] == answer.json["id"]
-        assert lease["loss"] is None and lease["steps"] == 0 and lease["steps_per_second"] is None
-        assert market.get(f"/v1/machines/{machine}/leases", token).status == 403
-        assert market.get("/v1/machines/999999/leases", lender_token).status == 404
-        assert market.get(f"/v1/machines/{machine}/leases?state=idle", lender_token).status == 400
-        ended = wait_for("the lease's end", lambda: leases("ended"), 60)
-        assert ended[0]["id"] == lease["id"] and ended[0]["earned_microcredits"] > 0
+    lease = wait_for("a lease that runs and was metered", lambda: [
+        one for one in leases("running") if one["cpu_ms"] > 0])[0]
+    assert lease["machine"] == machine and lease["job"] == answer.json["id"]
+    assert lease["loss"] is None and lease["steps"] == 0 and lease["steps_per_second"] is None
+    assert market.get(f"/v1/machines/{machine}/leases", token).status == 403
+    assert market.get("/v1/machines/999999/leases", lender_token).status == 404
+    assert market.get(f"/v1/machines/{machine}/leases?state=idle", lender_token).status == 400
+    ended = wait_for("the lease's end", lambda: leases("ended"))
+    assert ended[0]["id"] == lease["id"] and ended[0]["earned_microcredits"] > 0
 
-        # By the hour and by the day it adds up to what the machine earned.
-        wait_for("the job's end", lambda: market.get(f"/v1/jobs/{answer.json['id']}", token).json["ended_ms"], 60)
-        earned = market.get(f"/v1/machines/{machine}", lender_token).json["earned_microcredits"]
-        assert earned > 0
-        for bucket, count in (("day", 30), ("hour", 48)):
-            shown = market.get(f"/v1/machines/{machine}/earnings?bucket={bucket}", lender_token).json
-            assert len(shown["items"]) == count and shown["is_whole"]
-            assert shown["earned_microcredits"] == earned == sum(i["earned_microcredits"] for i in shown["items"])
-            assert sum(i["busy_ms"] for i in shown["items"]) == sum(one["billed_ms"] for one in leases("ended"))
-        three = market.get(f"/v1/machines/{machine}/earnings?count=3&offset_ms=3600000", lender_token).json["items"]
-        assert len(three) == 3 and all((i["start_ms"] + 3600000) % 86400000 == 0 for i in three)
-        assert three[0]["end_ms"] == three[1]["start_ms"]
-        assert market.get(f"/v1/machines/{machine}/earnings", token).status == 403
-        for wrong in ("bucket=week", "count=0", "count=745", "offset_ms=1e9"):
-            assert market.get(f"/v1/machines/{machine}/earnings?{wrong}", lender_token).status == 400
+    # By the hour and by the day it adds up to what the machine earned.
+    wait_for("the job's end", lambda: market.get(f"/v1/jobs/{answer.json['id']}", token).json["ended_ms"])
+    earned = market.get(f"/v1/machines/{machine}", lender_token).json["earned_microcredits"]
+    assert earned > 0
+    for bucket, count in (("day", 30), ("hour", 48)):
+        shown = market.get(f"/v1/machines/{machine}/earnings?bucket={bucket}", lender_token).json
+        assert len(shown["items"]) == count and shown["is_whole"]
+        assert shown["earned_microcredits"] == earned == sum(i["earned_microcredits"] for i in shown["items"])
+        assert sum(i["busy_ms"] for i in shown["items"]) == sum(one["billed_ms"] for one in leases("ended"))
+    three = market.get(f"/v1/machines/{machine}/earnings?count=3&offset_ms=3600000", lender_token).json["items"]
+    assert len(three) == 3 and all((i["start_ms"] + 3600000) % 86400000 == 0 for i in three)
+    assert three[0]["end_ms"] == three[1]["start_ms"]
+    assert market.get(f"/v1/machines/{machine}/earnings", token).status == 403
+    for wrong in ("bucket=week", "count=0", "count=745", "offset_ms=1e9"):
+        assert market.get(f"/v1/machines/{machine}/earnings?{wrong}", lender_token).status == 400
 
 
 def test_an_estimate_follows_from_prices_and_hours(tmp_path):
@@ -296,36 +311,36 @@ def test_an_estimate_follows_from_prices_and_hours(tmp_path):
         assert estimate(**core, grid=["1" * 24] * 7)["open_ms"] == 30 * day_ms
 
 
-def test_lines_of_a_log_are_found(tmp_path):
-    with running(tmp_path) as (market, token, lender_token, _):
-        script = "i=0; while [ $i -lt 3000 ]; do echo line $i of many; i=$((i+1)); done; printf 'Needle without end'"
-        made = market.post("/v1/jobs", {"name": "talk", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": script,
-                                        "market": {"max_run_time": "60s"}}, token)
-        assert made.status == 201, made
-        job = made.json["id"]
-        wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["state"] == "succeeded", 60)
-        path = f"/v1/jobs/{job}/logs/lines"
+def test_lines_of_a_log_are_found(place):
+    market, token, lender_token, _ = free(place)
+    script = "i=0; while [ $i -lt 3000 ]; do echo line $i of many; i=$((i+1)); done; printf 'Needle without end'"
+    made = market.post("/v1/jobs", {"name": "talk", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": script,
+                                    "market": {"max_run_time": "60s"}}, token)
+    assert made.status == 201, made
+    job = made.json["id"]
+    wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["state"] == "succeeded")
+    path = f"/v1/jobs/{job}/logs/lines"
 
-        def find(text, offset=0):
-            return market.get(f"{path}?find={text}&offset={offset}", token).json
+    def find(text, offset=0):
+        return market.get(f"{path}?find={text}&offset={offset}", token).json
 
-        wait_for("the whole log", lambda: find("needle")["is_end"])
-        needle = find("needle")
-        assert [line["text"] for line in needle["lines"]] == ["Needle without end"]
-        assert [line["text"] for line in find("line%202999")["lines"]] == ["line 2999 of many"]
-        many = find("OF%20MANY")
-        assert len(many["lines"]) == 200 and not many["is_end"]
-        more = find("of%20many", many["next_offset"])
-        assert more["lines"][0]["text"] == "line 200 of many"
-        part = market.get(f"/v1/jobs/{job}/logs?offset={more['lines'][0]['offset']}", token).json
-        assert part["text"].startswith("line 200 of many\n")
-        assert find("nothing%20like%20it")["lines"] == []
-        for wrong, status in (("", 400), ("?find=" + "x" * 201, 400), ("?find=x&offset=no", 400), ("?find=x&rank=7", 404)):
-            assert market.get(path + wrong, token).status == status
-        assert market.get(f"{path}?find=x", lender_token).status == 404
+    wait_for("the whole log", lambda: find("needle")["is_end"])
+    needle = find("needle")
+    assert [line["text"] for line in needle["lines"]] == ["Needle without end"]
+    assert [line["text"] for line in find("line%202999")["lines"]] == ["line 2999 of many"]
+    many = find("OF%20MANY")
+    assert len(many["lines"]) == 200 and not many["is_end"]
+    more = find("of%20many", many["next_offset"])
+    assert more["lines"][0]["text"] == "line 200 of many"
+    part = market.get(f"/v1/jobs/{job}/logs?offset={more['lines'][0]['offset']}", token).json
+    assert part["text"].startswith("line 200 of many\n")
+    assert find("nothing%20like%20it")["lines"] == []
+    for wrong, status in (("", 400), ("?find=" + "x" * 201, 400), ("?find=x&offset=no", 400), ("?find=x&rank=7", 404)):
+        assert market.get(path + wrong, token).status == status
+    assert market.get(f"{path}?find=x", lender_token).status == 404
 
 
-def test_a_log_is_read_from_its_end(tmp_path):
+def test_a_log_is_read_from_its_end(place):
     """While it is printed, of memory and disk together; at its end, of the disk alone."""
     def read_back(step):
         parts, before = [], None
@@ -337,37 +352,37 @@ def test_a_log_is_read_from_its_end(tmp_path):
             before = part["offset"]
         return parts
 
-    with running(tmp_path) as (market, token, _, _):
-        lines = [f"line {i} of m\u00fcch\n" for i in range(9000)]
-        script = ("i=0; while [ $i -lt 9000 ]; do echo line $i of m\u00fcch; i=$((i+1)); [ $i = 8000 ] && sleep 6; done\n"
-                  "while [ ! -e on ]; do sleep 0.1; done; printf without-end")
-        made = market.post("/v1/jobs", {"name": "talk", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": script,
-                                        "market": {"max_run_time": "120s"}}, token)
-        assert made.status == 201, made
-        job = made.json["id"]
-        path = f"/v1/jobs/{job}/logs?"
+    market, token, _, folder = free(place)
+    lines = [f"line {i} of m\u00fcch\n" for i in range(9000)]
+    script = ("i=0; while [ $i -lt 9000 ]; do echo line $i of m\u00fcch; i=$((i+1)); [ $i = 8000 ] && sleep 6; done\n"
+              "while [ ! -e on ]; do sleep 0.1; done; printf without-end")
+    made = market.post("/v1/jobs", {"name": "talk", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": script,
+                                    "market": {"max_run_time": "120s"}}, token)
+    assert made.status == 201, made
+    job = made.json["id"]
+    path = f"/v1/jobs/{job}/logs?"
 
-        def last(bytes_, before=None):
-            return market.get(f"{path}last={bytes_}" + (f"&before={before}" if before is not None else ""), token).json
+    def last(bytes_, before=None):
+        return market.get(f"{path}last={bytes_}" + (f"&before={before}" if before is not None else ""), token).json
 
-        wait_for("its last line", lambda: last(100).get("text", "").endswith("line 8999 of m\u00fcch\n"), 60)
-        assert last(100)["text"].startswith("line 89") and not last(100)["is_end"]
-        for step in (5000, 100_000):
-            parts = read_back(step)
-            assert "".join(parts) == "".join(lines) and len(parts) > 1 and all(part.startswith("line ") for part in parts)
-        end = last(100)["next_offset"]
-        (work,) = tmp_path.glob("*/leases/*/lease/work")
-        (work / "on").touch()
-        wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["state"] == "succeeded", 60)
-        wait_for("all of it", lambda: last(5)["text"] == "t-end")
-        assert last(1000)["text"].endswith(" of m\u00fcch\nwithout-end")
-        assert "".join(read_back(50_000)) == "".join(lines) + "without-end"
-        assert last(1, end + 1)["text"] == "w" and last(10, 0)["text"] == "" and last(10, 0)["next_offset"] == 0
-        # Within a character it begins with the next.
-        at = len("line 0 of m".encode())
-        assert last(2, at + 3)["text"] == "c" and last(3, at + 3)["text"] == "\u00fcc"
-        for wrong in ("last=0", "last=262145", "last=x", "before=5", "last=5&offset=3", "last=5&before=-1"):
-            assert market.get(path + wrong, token).status == 400, wrong
+    wait_for("its last line", lambda: last(100).get("text", "").endswith("line 8999 of m\u00fcch\n"))
+    assert last(100)["text"].startswith("line 89") and not last(100)["is_end"]
+    for step in (5000, 100_000):
+        parts = read_back(step)
+        assert "".join(parts) == "".join(lines) and len(parts) > 1 and all(part.startswith("line ") for part in parts)
+    end = last(100)["next_offset"]
+    (work,) = folder.glob("*/leases/*/lease/work")
+    (work / "on").touch()
+    wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["state"] == "succeeded")
+    wait_for("all of it", lambda: last(5)["text"] == "t-end")
+    assert last(1000)["text"].endswith(" of m\u00fcch\nwithout-end")
+    assert "".join(read_back(50_000)) == "".join(lines) + "without-end"
+    assert last(1, end + 1)["text"] == "w" and last(10, 0)["text"] == "" and last(10, 0)["next_offset"] == 0
+    # Within a character it begins with the next.
+    at = len("line 0 of m".encode())
+    assert last(2, at + 3)["text"] == "c" and last(3, at + 3)["text"] == "\u00fcc"
+    for wrong in ("last=0", "last=262145", "last=x", "before=5", "last=5&offset=3", "last=5&before=-1"):
+        assert market.get(path + wrong, token).status == 400, wrong
 
 
 def test_an_operator_has_the_books_audited_while_the_market_runs(market):
@@ -393,72 +408,72 @@ def test_the_schema_of_a_job_file_is_there(market):
     assert "train" in schema.json["properties"] and schema.json["$schema"].startswith("https://json-schema.org")
 
 
-def test_a_machine_is_paused_until_an_instant(tmp_path):
-    with running(tmp_path) as (market, token, lender_token, _):
-        machine = market.get("/v1/machines?mine=true", lender_token).json["items"][0]["id"]
+def test_a_machine_is_paused_until_an_instant(place):
+    market, token, lender_token, _ = free(place)
+    machine = market.get("/v1/machines?mine=true", lender_token).json["items"][0]["id"]
 
-        def pause(**body):
-            return market.post(f"/v1/machines/{machine}/pause", body, lender_token)
+    def pause(**body):
+        return market.post(f"/v1/machines/{machine}/pause", body, lender_token)
 
-        def yields():
-            return market.get(f"/v1/machines/{machine}", lender_token).json["yield"]
+    def yields():
+        return market.get(f"/v1/machines/{machine}", lender_token).json["yield"]
 
-        def until(path=f"/v1/machines/{machine}", as_token=lender_token):
-            shown = market.get(path, as_token).json
-            return next(one for one in shown.get("items", [shown]) if one["id"] == machine)["paused_until_ms"]
+    def until(path=f"/v1/machines/{machine}", as_token=lender_token):
+        shown = market.get(path, as_token).json
+        return next(one for one in shown.get("items", [shown]) if one["id"] == machine)["paused_until_ms"]
 
-        now_ms = int(time.time() * 1000)
-        for wrong in ({"until_ms": now_ms - 1}, {"until_ms": now_ms + 367 * 86400000}, {"until_ms": now_ms + 60000, "for_ms": 60000}):
-            assert pause(**wrong).status == 400
-        assert until() == 0 and pause().status == 200
-        wait_for("the pause", lambda: yields() == "paused_remotely", step=0.05)
-        assert until() == 0  # until it is resumed
-        owner = Follower(market, lender_token)
-        at_ms = now_ms + 3600_000
-        assert pause(until_ms=at_ms).status == 200
-        told = owner.until(lambda data: data.get("machine") == machine and data.get("paused_until_ms"))[-1][1]
-        shown = until()
-        assert abs(shown - at_ms) < 2000 and told["paused_until_ms"] == shown == until("/v1/machines?mine=true")
-        assert until(as_token=token) == 0 == until("/v1/machines", token)  # nobody else's business
-        now_ms = int(time.time() * 1000)
-        assert pause(until_ms=now_ms + 4000).status == 200
-        wait_for("the shorter pause", lambda: 0 < until() < at_ms - 60_000, step=0.05)
-        wait_for("its end by itself", lambda: yields() == "none")
-        assert time.time() * 1000 >= now_ms + 3900 and until() == 0
+    now_ms = int(time.time() * 1000)
+    for wrong in ({"until_ms": now_ms - 1}, {"until_ms": now_ms + 367 * 86400000}, {"until_ms": now_ms + 60000, "for_ms": 60000}):
+        assert pause(**wrong).status == 400
+    assert until() == 0 and pause().status == 200
+    wait_for("the pause", lambda: yields() == "paused_remotely", step=0.05)
+    assert until() == 0  # until it is resumed
+    owner = Follower(market, lender_token)
+    at_ms = now_ms + 3600_000
+    assert pause(until_ms=at_ms).status == 200
+    told = owner.until(lambda data: data.get("machine") == machine and data.get("paused_until_ms"))[-1][1]
+    shown = until()
+    assert abs(shown - at_ms) < 2000 and told["paused_until_ms"] == shown == until("/v1/machines?mine=true")
+    assert until(as_token=token) == 0 == until("/v1/machines", token)  # nobody else's business
+    now_ms = int(time.time() * 1000)
+    assert pause(until_ms=now_ms + 4000).status == 200
+    wait_for("the shorter pause", lambda: 0 < until() < at_ms - 60_000, step=0.05)
+    wait_for("its end by itself", lambda: yields() == "none")
+    assert time.time() * 1000 >= now_ms + 3900 and until() == 0
 
 
-def test_a_lender_hears_of_leases_on_its_machines_and_nobody_elses_affairs(tmp_path):
-    with running(tmp_path) as (market, token, lender_token, _):
-        stranger_token = market.sign_up("stranger")
-        mine = {machine["id"] for machine in market.get("/v1/machines?mine=true", lender_token).json["items"]}
-        lender, stranger = Follower(market, lender_token), Follower(market, stranger_token)
-        job = market.post("/v1/jobs", job_spec(market, token, 2), token).json["id"]
-        wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["ended_ms"], 60)
-        leases = [lease for lease in market.get(f"/v1/jobs/{job}", token).json["leases"] if lease["machine"] in mine]
-        open_leases = {lease["id"] for lease in leases}
-        assert len(open_leases) >= 2
+def test_a_lender_hears_of_leases_on_its_machines_and_nobody_elses_affairs(place):
+    market, token, lender_token, _ = free(place)
+    stranger_token = market.sign_up("stranger")
+    mine = {machine["id"] for machine in market.get("/v1/machines?mine=true", lender_token).json["items"]}
+    lender, stranger = Follower(market, lender_token), Follower(market, stranger_token)
+    job = market.post("/v1/jobs", job_spec(market, token, 2, min_time="2s"), token).json["id"]
+    wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["ended_ms"])
+    leases = [lease for lease in market.get(f"/v1/jobs/{job}", token).json["leases"] if lease["machine"] in mine]
+    open_leases = {lease["id"] for lease in leases}
+    assert len(open_leases) >= 2
 
-        def all_ended(data):
-            if data.get("state") == "ended":
-                open_leases.discard(data["lease"])
-            return not open_leases
-        heard = [data for _, data in lender.until(all_ended)]
-        for lease in leases:
-            own = [data for data in heard if data.get("lease") == lease["id"]]
-            states = [data["state"] for data in own if "state" in data]
-            assert {"running", "ended"} <= set(states) and states[-1] == "ended", states
-            paid = sum(data["amount_microcredits"] for data in own if data.get("change") == "post")
-            assert paid == lease["earned_microcredits"] > 0
-        # Not how the training goes, what the job spends, nor of the job as such.
-        assert all(data["machine"] in mine for data in heard if data.get("job")), heard
-        assert not any({"loss", "spent_microcredits", "text"} & set(data) for data in heard), heard
-        beats = [data for data in heard if "load_milli" in data]
-        assert beats and {data["machine"] for data in beats} <= mine
-        # A stranger hears of machines what the table shows: the pause that follows comes after all the rest.
-        one = min(mine)
-        assert market.post(f"/v1/machines/{one}/pause", {}, lender_token).status == 200
-        events = stranger.until(lambda data: data["machine"] == one and market.get(f"/v1/machines/{one}", token).json["yield"] == "paused")
-        assert all(data["job"] == 0 and data["lease"] == 0 and "state" in data for _, data in events), events
+    def all_ended(data):
+        if data.get("state") == "ended":
+            open_leases.discard(data["lease"])
+        return not open_leases
+    heard = [data for _, data in lender.until(all_ended)]
+    for lease in leases:
+        own = [data for data in heard if data.get("lease") == lease["id"]]
+        states = [data["state"] for data in own if "state" in data]
+        assert {"running", "ended"} <= set(states) and states[-1] == "ended", states
+        paid = sum(data["amount_microcredits"] for data in own if data.get("change") == "post")
+        assert paid == lease["earned_microcredits"] > 0
+    # Not how the training goes, what the job spends, nor of the job as such.
+    assert all(data["machine"] in mine for data in heard if data.get("job")), heard
+    assert not any({"loss", "spent_microcredits", "text"} & set(data) for data in heard), heard
+    beats = [data for data in heard if "load_milli" in data]
+    assert beats and {data["machine"] for data in beats} <= mine
+    # A stranger hears of machines what the table shows: the pause that follows comes after all the rest.
+    one = min(mine)
+    assert market.post(f"/v1/machines/{one}/pause", {}, lender_token).status == 200
+    events = stranger.until(lambda data: data["machine"] == one and market.get(f"/v1/machines/{one}", token).json["yield"] == "paused")
+    assert all(data["job"] == 0 and data["lease"] == 0 and "state" in data for _, data in events), events
 
 
 def test_the_operator_is_told_apart(market):

@@ -30,7 +30,7 @@ def wait_for_slot_after(market, slot):
         if prices["slot"] != slot:
             return prices
         assert time.monotonic() < deadline, "the slot did not end"
-        time.sleep(0.05)
+        time.sleep(0.05)  # clock: between two looks
 
 
 def wait_until_lent(market):
@@ -39,7 +39,7 @@ def wait_until_lent(market):
     deadline = time.monotonic() + HUNG_S
     while not any(machine["state"] == "online" for machine in market.get("/v1/machines", token).json["items"]):
         assert time.monotonic() < deadline, "nothing was lent"
-        time.sleep(0.05)
+        time.sleep(0.05)  # clock: between two looks
 
 
 def market_over_a_slot(folder):
@@ -58,9 +58,9 @@ def market_over_a_slot(folder):
         market.stop()
 
 
-@pytest.fixture
-def ended(tmp_path):
-    market, first = market_over_a_slot(tmp_path)
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    market, first = market_over_a_slot(tmp_path_factory.mktemp("prices"))
     assert [first[FIELDS[name]] for name in COLD] == list(COLD.values())
     yield market, first, wait_for_slot_after(market, first["slot"])
     if market.process.poll() is None:

@@ -26,7 +26,7 @@ def test_what_is_withheld_of_a_new_machine_is_released_once_its_work_has_proven_
         wait_for("two proven machines",
                  lambda: all(machine["is_proven"] for machine in machines().values()))
         wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["state"] ==
-                 "succeeded", seconds=60)
+                 "succeeded")
 
         assert withheld() == 0
         assert all(machine["verified_microcredits"] >= 8 and machine["withheld_microcredits"] == 0

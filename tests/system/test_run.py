@@ -275,7 +275,7 @@ def test_a_run_says_what_it_waits_for(place):
     waiting.send_signal(signal.SIGINT)
     waiting.communicate(timeout=HUNG_S)
 
-    held = subprocess.Popen(command(market, folder, "-y", "--", "while :; do :; done"), stderr=subprocess.PIPE,
+    held = subprocess.Popen(command(market, folder, "-y", "--", "sleep 600"), stderr=subprocess.PIPE,
                             stdout=subprocess.DEVNULL, text=True, env=environment(token))
     lease = wait_for("the lease", lambda: next((lease for lease in market.get(
         f"/v1/jobs/{last_job(market, token)['id']}", token).json["leases"] if lease["state"] == "running"), None))

@@ -7,16 +7,15 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 
 import pytest
 
 from serving import HUNG_S, PROGRAM, Market, audit, is_built_with
-from training import Lender, submit, wait_for
+from training import Lender, submit, submit_endless, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="sandboxes cannot run it")
 
-SILENCE_MS, IDLE_S = 4000, 15
+SILENCE_MS = 4000
 
 
 class Table:
@@ -129,7 +128,7 @@ def test_the_command_asks_what_its_options_say(table):
 
 
 def test_a_machine_that_a_job_fills_is_busy_until_it_ends(table):
-    job = submit(table.market, table.token, 2, min_time="3s")
+    job = submit(table.market, table.token, 2, min_time="1h", max_run_time="1h")
     wait_for("both to be busy", lambda: table.names("availability=busy") == ["heron", "wren"])
     assert table.row("wren")["free"]["cores_milli"] == 0
     assert table.names("min_cores_milli=1") == []
@@ -147,23 +146,17 @@ def test_an_owner_pauses_a_machine(table):
     assert table.row("wren")["availability"] == "free"
 
 
-def test_freshness_is_live_and_silence_is_noticed(table):
-    """Without a lease a machine speaks every 15 s, and is missed so much later."""
+def test_freshness_is_live(table):
+    """That a machine without a lease is missed later than one with a lease is shown by src/server/hub_test.c."""
     process = table.lenders["wren"].process
     process.send_signal(signal.SIGSTOP)
     try:
-        begin, first = time.monotonic(), table.row("wren")["fresh_s"]
-        for seconds in (1, 2, 3):  # though nothing was written meanwhile, and the answer is kept
-            wait_for(f"{seconds} s", lambda: table.row("wren")["fresh_s"] >= first + seconds, step=0.05)
-            assert time.monotonic() - begin >= seconds - 2
-        assert table.row("heron")["fresh_s"] <= IDLE_S + 2
-        silent = wait_for("silence", lambda: table.row("wren")["availability"] == "unreachable"
-                          and table.row("wren"))
-        assert silent["fresh_s"] >= IDLE_S + SILENCE_MS / 1000
-        assert table.row("wren")["free"]["cores_milli"] == 0
+        first = table.row("wren")["fresh_s"]
+        for seconds in (1, 2):  # though nothing was written meanwhile, and the answer is kept
+            wait_for(f"{seconds} s", lambda: table.row("wren")["fresh_s"] >= first + seconds)
+        assert table.row("wren")["availability"] == "free"
     finally:
         process.send_signal(signal.SIGCONT)
-    wait_for("its return", lambda: table.row("wren")["availability"] == "free")
     wait_for("freshness", lambda: table.row("wren")["fresh_s"] <= 1)
 
 
@@ -177,7 +170,7 @@ def working(table):
         table.market.call("PUT", "/v1/settings", {"silence_ms": silence_ms},
                           table.market.operator_token())
     put(REPORT_SILENCE_MS)
-    job = submit(table.market, table.token, 2, min_time="60s")
+    job = submit_endless(table.market, table.token, 2)
     wait_for("its workers", lambda: 2 == sum(
         lease["role"] == "worker" and lease["ticks"] > 0
         for lease in table.market.get(f"/v1/jobs/{job}", table.token).json["leases"]))
@@ -217,12 +210,12 @@ def test_a_true_report_finds_silence_sooner_than_the_market_does(table, working)
     process = table.lenders["wren"].process
     process.send_signal(signal.SIGSTOP)
     try:
-        stopped_ms = time.time() * 1000
         assert table.market.post(f"/v1/machines/{machine['id']}/reports", {}, table.token).status == 200
         missed = wait_for("silence", lambda: [m for m in table.find("availability=unreachable")
                                               if m["name"] == "wren"])
-        assert missed[0]["state_changed_ms"] - stopped_ms < REPORT_SILENCE_MS - 1000
+        # By the report: after half the time (src/market/suspicion_test.c).
         assert f"report_confirmed machine={machine['id']}" in log_of(table)
+        assert missed[0]["free"]["cores_milli"] == 0
         assert missed[0]["reputation"]["lost"] == machine["reputation"]["lost"]
     finally:
         process.send_signal(signal.SIGCONT)
