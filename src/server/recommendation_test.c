@@ -75,6 +75,28 @@ TEST(the_papers_rules_choose_a_type_and_show_what_the_others_would_be)
     assert_int_equal(made.choices[made.chosen].price_micro_per_hour, 850000);
 }
 
+TEST(clouds_stand_beside_the_markets_lenders)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct recommendation_request request = request_of(RULE_COST_OPT);
+    const struct candidate both[] = {candidates[0],
+                                     {.name = "m5.large",
+                                      .source = CANDIDATE_SPOT,
+                                      .speed_weight = 1000,
+                                      .cores_milli = 2000,
+                                      .price_micro_per_hour = 300000,
+                                      .count_max = 8,
+                                      .bytes_per_s = 1e7,
+                                      .start_s = 60}};
+    request.candidates = both;
+    const struct recommendation made = make(arena, &request);
+    assert_int_equal(made.choice_count, 2);
+    bool is_there[CANDIDATE_SOURCE_COUNT] = {0};
+    for (size_t i = 0; i < made.choice_count; i++)
+        is_there[made.choices[i].plan.parts[0].candidate->source] = true;
+    assert_true(is_there[CANDIDATE_MARKET] && is_there[CANDIDATE_SPOT]);
+}
+
 TEST(a_full_link_bounds_the_workers_of_scala_opt)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -263,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_papers_rules_choose_a_type_and_show_what_the_others_would_be),
+        cmocka_unit_test(clouds_stand_beside_the_markets_lenders),
         cmocka_unit_test(a_full_link_bounds_the_workers_of_scala_opt),
         cmocka_unit_test(auto_keeps_to_the_wish_and_says_what_it_does_not_know),
         cmocka_unit_test(machines_that_are_busy_are_named_where_they_would_do_better),

@@ -194,14 +194,30 @@ def test_the_papers_rules_take_types_that_are_on_offer(place):
     assert price > 0 and answer["chosen"]["cost_micro_per_hour"] > price
 
 
+CLOUD_KINDS = ["market", "ec2", "ec2-spot", "function"]
+
+
 def test_clouds_are_weighed_beside_the_markets_lenders(place):
+    """Which of them are best follows from how fast this machine ran the jobs before: each is asked for by its type."""
     market, token, _, _ = place
-    answer = ask(market, token, rule="cost-opt", worker_max=4,
-                 kinds=["market", "ec2", "ec2-spot", "function"]).json
-    check_answer(answer)
+
+    def kinds_of(answer):
+        return {part["kind"] for cluster in answer["frontier"] for part in cluster["workers"]}
+
+    def among(*kinds, **more):
+        answer = ask(market, token, rule="cost-opt", worker_max=4, kinds=kinds, **more).json
+        check_answer(answer)
+        assert kinds_of(answer) <= set(kinds) and len(answer["frontier"]) <= 33
+        return answer
+
+    answer = among(*CLOUD_KINDS)
     assert answer["catalogue_date"] >= "2026-01-01" and answer["micro_per_usd"] > 0
-    kinds = {part["kind"] for cluster in answer["frontier"] for part in cluster["workers"]}
-    assert {"market", "ec2", "ec2-spot"} <= kinds and len(answer["frontier"]) <= 33
+    for kind in CLOUD_KINDS:
+        alone = among(kind)
+        beside = among(*CLOUD_KINDS, worker_type=alone["chosen"]["workers"][0]["type"])
+        same = {"ec2", "ec2-spot"} if kind.startswith("ec2") else {kind}  # both sell the same types
+        assert kinds_of(alone) == {kind} and kinds_of(beside) <= same, (kind, beside)
+    answer = among("ec2-spot")
     spot = next(cluster for cluster in answer["frontier"] if cluster["workers"][0]["kind"] == "ec2-spot")
     assert spot["job"] is None  # no lender of the market yet
     named = ask(market, token, worker_type="m5.large", kinds=["ec2"], wish="fastest",
