@@ -21,7 +21,8 @@ import time
 import pytest
 
 from serving import HUNG_S, PROGRAM, Market, audit, is_built_with
-from training import RECORDS, Lender, cancel, cgroups, job_spec, submit_endless, wait_for, wait_for_end
+from training import (RECORDS, Lender, cancel, cgroups, job_spec, needs_cgroups, submit_endless, wait_for,
+                      wait_for_end)
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="TSan cannot run in a sandbox")
 
@@ -247,6 +248,7 @@ def assert_used(done):
     assert all(x["cpu_ms"] > 0 and x["memory_peak_bytes"] > 1 << 20 for x in done["leases"]), done["leases"]
 
 
+@needs_cgroups
 def test_a_frozen_job_gives_its_memory_back_and_goes_on_from_where_it_was(laptop):
     day = time.gmtime().tm_yday
     market, token, _, lender = laptop
@@ -300,12 +302,13 @@ import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 held = bytearray(os.urandom(1 << 20) * 64)
 while not os.path.exists('stop'):
-    time.sleep(0.05)
+    time.sleep(0.05)  # clock: between two looks
 open(os.environ['SOUK_OUTPUT_DIR'] + '/held', 'w').write(str(len(held)))
 "
 """
 
 
+@needs_cgroups
 def test_a_command_that_does_not_go_is_killed_and_starts_again_elsewhere(laptop, tmp_path):
     market, token, lender_token, lender = laptop
     other = OwnedLender(market, lender_token, tmp_path / "other", "other")
@@ -383,6 +386,7 @@ def keeper_weight(keeper):
     return int(pathlib.Path(folder, file).read_text())
 
 
+@needs_cgroups
 def test_a_real_program_of_the_owners_gets_priority_first_and_then_the_processors(tmp_path):
     # Beside other tests a busy loop gets little of a processor.
     limits = ("--yield-cpu", "1%", "--freeze-cpu", "2%")

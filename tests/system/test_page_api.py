@@ -354,7 +354,8 @@ def test_a_log_is_read_from_its_end(place):
 
     market, token, _, folder = free(place)
     lines = [f"line {i} of m\u00fcch\n" for i in range(9000)]
-    script = ("i=0; while [ $i -lt 9000 ]; do echo line $i of m\u00fcch; i=$((i+1)); [ $i = 8000 ] && sleep 6; done\n"
+    script = ("i=0; while [ $i -lt 9000 ]; do echo line $i of m\u00fcch; i=$((i+1)); "
+              "[ $i = 8000 ] && sleep 6; done\n"  # clock: meanwhile the market puts what it has in memory on disk
               "while [ ! -e on ]; do sleep 0.1; done; printf without-end")
     made = market.post("/v1/jobs", {"name": "talk", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": script,
                                     "market": {"max_run_time": "120s"}}, token)

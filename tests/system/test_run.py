@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from serving import HUNG_S, PROGRAM, Market, audit
-from training import Lender, wait_for
+from training import Lender, needs_cgroups, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +154,7 @@ def test_one_that_is_cut_off_has_not_succeeded(place):
     assert done.returncode == 1 and "max_run_time reached" in done.stderr and done.stdout == "up\n", done
 
 
+@needs_cgroups
 def test_one_that_takes_too_much_memory_is_told_so(place):
     done = run(place, "-y", "--", "/usr/bin/python3", "-c", "x = bytearray(400 << 20); x[::4096] = b'x' * len(x[::4096])")
     assert done.returncode == 128 + signal.SIGKILL and "than the 102 MiB it was given: raise resources.memory" in done.stderr, done

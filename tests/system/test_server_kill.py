@@ -103,7 +103,7 @@ def test_no_acknowledged_change_is_lost(tmp_path):
         loads = [Load(market, round_, number) for number in range(THREADS)]
         for load in loads:
             load.start()
-        time.sleep(chance.uniform(0.02, 0.8))
+        time.sleep(chance.uniform(0.02, 0.8))  # clock: kills come at any moment
         market.kill()
         for load in loads:
             load.finish()

@@ -16,6 +16,7 @@ import pytest
 from serving import HUNG_S, PROGRAM, Market, audit
 
 RECORDS = 512
+needs_cgroups = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, whose sandboxes have cgroups")
 
 
 def wait_for(what, condition, seconds=HUNG_S, step=0.2):
