@@ -1,5 +1,7 @@
 """Leases outlive the daemon that started them, and the market's own: killed, restarted, upgraded.
 
+That one nobody takes up ends when it expires is shown by src/peer/keeper_test.c, on its daemons and sandboxes.
+
 covers peer/keeper.c, peer/holding.c, peer/daemon_lease.c, peer/peer.c, server/local_lender.c
 covers cli/main.c
 """
@@ -11,7 +13,7 @@ import subprocess
 import pytest
 
 from serving import HUNG_S, PROGRAM, Market
-from training import Lender, cancel, cgroups, keepers, running, submit, submit_endless, wait_for
+from training import Lender, cancel, cgroups, keepers, running, submit_endless, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -113,28 +115,6 @@ def test_a_lease_is_lost_with_its_keeper_and_replaced(place, job):
     assert ended["outcome"] == "lost", ended
     assert not [path for path in left if os.path.exists(path)]
     assert_ends(market, token, job, lease_count=4)
-
-
-def test_a_lease_nobody_takes_up_ends_when_it_expires(place):
-    """Nor is there a market that could end it, or that its parameter server could send the model to."""
-    market, token, _, lenders = place
-    # A lease expires its longest run after it had to start, and a grace.
-    settings = market.call("PUT", "/v1/settings", {"start_ms": 3000, "grace_ms": 1000}, market.operator_token())
-    assert settings.status == 200, settings
-    submit(market, token, 2, min_time="1h", max_run_time="6s", expected_run_time="6s")
-    wait_for("all three leases", lambda: len(lenders[0].keepers()) == len(lenders[1].keepers()) == len(
-        keepers(f"{market.folder}.log")) == 1, step=0.02)
-    (pid,) = lenders[0].keepers().values()
-    lenders[0].stop(signal.SIGKILL)
-    market.kill()
-    wait_for("the keeper's end", lambda: not lenders[0].keepers())
-    wait_for("the end of the market's own", lambda: not keepers(f"{market.folder}.log"))
-    assert " reason=\"the lease has expired\"" in pathlib.Path(lenders[0].log_path).read_text()
-    assert not cgroups(pid)
-    folder = pathlib.Path(lenders[0].log_path.removesuffix(".log"))
-    assert not list((folder / "leases").iterdir()) and not list((folder / "sandboxes").iterdir())
-    market.start_again()
-    lenders[0].start()
 
 
 def test_a_lease_ends_that_the_owner_no_longer_permits(tmp_path):

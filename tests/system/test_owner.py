@@ -400,8 +400,9 @@ def test_a_real_program_of_the_owners_gets_priority_first_and_then_the_processor
         with busy_owner(lender.machine) as ticks:
             wait_for_level(lender, "frozen")
             status = lender.status()
-            assert status["cause"] == "cpu" and "cores" in status["reason"], status
-            assert [change["level"] for change in status["changes"]] == ["low", "frozen"], status
+            changes = status["changes"][:2]  # on a machine that is full of others' work, quiet moments may follow
+            assert [change["level"] for change in changes] == ["low", "frozen"], status
+            assert status["cause"] == "cpu" and all("cores" in change["reason"] for change in changes), status
             # What looks after the lease weighs little now, and is never held still.
             assert keeper_weight(keeper) in (20, 2)
             wait_for("the lease to be held", lambda: f"lease_yields lease={lease['id']} level=frozen" in
