@@ -58,7 +58,7 @@ def train(place, name, **fields):
     """Submits, waits and fetches: the job, what was said of the data, the tensors' shapes."""
     market, token, folder = place
     job = {"name": name, "num_nodes": 2, "resources": {"cpus": "0.1+", "memory": "0.25+"},
-           "train": fields, "sync": {"policy": "bsp", "local_steps": 4}, "market": {"max_run_time": "100s"}}
+           "train": fields, "sync": {"policy": "bsp", "local_steps": 4}, "market": {"max_run_time": "10m"}}
     (folder / f"{name}.yaml").write_text(json.dumps(job))
     done = souk(place, "job", "submit", "-y", "--json", str(folder / f"{name}.yaml"))
     assert done.returncode == 0, done
@@ -192,7 +192,7 @@ def test_data_larger_than_the_memory_of_either_end(place):
     npy(folder / "y_train.npy", (48 * 4096,), labels, 48)
     job = {"name": "large", "num_nodes": 1, "resources": {"cpus": "0.1+", "memory": "80MiB", "disk_size": "0.5"},
            "train": {"data": f"{folder}/", "model": "logistic", "batch": 512, "epochs": 1, "optimizer": {"lr": 0.01}},
-           "market": {"max_run_time": "100s"}}
+           "market": {"max_run_time": "10m"}}
     (folder / "job.yaml").write_text(json.dumps(job))
     done = souk(place, "job", "submit", "-y", "--json", str(folder / "job.yaml"),
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (128 << 20, 128 << 20)))
