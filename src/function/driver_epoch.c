@@ -12,6 +12,7 @@
 enum {
     TIME_MS_MIN = 1000, /* a limit is no lower: Lambda counts in seconds */
     TIME_FACTOR = 4,    /* of the longest call seen */
+    TIME_LEFT_MIN = 2,  /* likewise: a limit that has as much is kept */
 };
 
 int driver_measure(struct driver *driver, struct driver_measure *out_measure, struct error *error)
@@ -83,11 +84,16 @@ static uint64_t span_of(const struct driver *driver)
     return given ? given : share > 0 ? share : 1;
 }
 
+/* Lambda ends all its warm instances when a limit changes, so the limit is set once, and raised
+   only when calls come near it. */
 static int64_t time_limit(const struct driver *driver)
 {
     int64_t wanted = driver->longest_ms * TIME_FACTOR;
     if (driver->longest_ms == 0 || wanted > driver->options.time_ms)
         return driver->options.time_ms;
+    const bool is_set = driver->time_ms > 0 && driver->time_ms < driver->options.time_ms;
+    if (is_set && driver->time_ms >= driver->longest_ms * TIME_LEFT_MIN)
+        return driver->time_ms;
     wanted = (wanted + 999) / 1000 * 1000;
     return wanted > TIME_MS_MIN ? wanted : TIME_MS_MIN;
 }

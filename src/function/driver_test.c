@@ -314,6 +314,45 @@ static void a_job_goes_through_its_epochs_with_a_barrier_between(void **state)
     lead_free(job.lead);
 }
 
+struct chooser_slower {
+    struct direct *direct;
+    int64_t limits_ms[4];
+};
+
+/* Calls take longer in every epoch. */
+static struct function_choice choose_slower(void *context, const struct function_state *state)
+{
+    static const int64_t billed_ms[] = {1000, 1900, 2100, 2100};
+    struct chooser_slower *slower = context;
+    if (state->epoch > 0)
+        slower->limits_ms[state->epoch - 1] = slower->direct->time_ms;
+    slower->direct->billed_ms = billed_ms[state->epoch];
+    return (struct function_choice){2, MEMORY_MB};
+}
+
+static void a_time_limit_is_kept_until_calls_come_near_it(void **state)
+{
+    struct error error = {0};
+    struct trial_job job;
+    struct driver_outcome outcome;
+    AUTO(loop) struct loop *loop = NULL;
+    ASSERT_OK(loop_open(&clock_system, &loop, &error));
+    open_job(&job, *state, loop, 0);
+    struct chooser_slower slower = {.direct = &job.direct};
+    struct driver_options options = job_options(&job, &slower);
+    options.choose = choose_slower;
+    options.epochs = 4;
+    options.time_ms = 60000;
+    struct driver *driver = driver_new(&options);
+    ASSERT_OK(driver_run(driver, &outcome, &error));
+    assert_int_equal(slower.limits_ms[0], 60000);
+    assert_int_equal(slower.limits_ms[1], 4000);
+    assert_int_equal(slower.limits_ms[2], 4000);
+    assert_int_equal(job.direct.time_ms, 9000);
+    driver_free(driver);
+    lead_free(job.lead);
+}
+
 static void whatever_befalls_calls_every_batch_is_in_once(void **state)
 {
     struct error error = {0};
@@ -643,6 +682,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, job_scene_set_up, job_scene_tear_down)
         CASE(a_job_goes_through_its_epochs_with_a_barrier_between),
+        CASE(a_time_limit_is_kept_until_calls_come_near_it),
         CASE(whatever_befalls_calls_every_batch_is_in_once),
         CASE(the_budget_is_never_passed_and_the_best_model_is_kept),
         CASE(a_budget_below_one_call_is_refused),
