@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -241,7 +242,7 @@ def test_a_name_node_and_its_data_node_take_results(souk, hadoop, left):  # noqa
     hadoop.put("/user/me/out/rank0-empty", b"an older one")
     fetch(left, f"hdfs://{NAME_NODE}:8020/user/me/out", {"HADOOP_USER_NAME": "me"})
     for name, body in WHOLE.items():
-        there = urllib.request.urlopen(f"{hadoop.url}/user/me/out/{name}?op=OPEN&user.name=me").read()
+        there = urllib.request.urlopen(f"{hadoop.url}/user/me/out/{urllib.parse.quote(name)}?op=OPEN&user.name=me").read()
         assert hashlib.sha256(there).digest() == hashlib.sha256(body).digest(), name
     done = fetch(left, f"hdfs://{NAME_NODE}:8020/elsewhere", {"HADOOP_USER_NAME": "other"}, code=5)
     assert "HADOOP_USER_NAME names who asks" in done.stderr
