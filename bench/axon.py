@@ -172,8 +172,8 @@ def mnist_part(folder):
 
 
 if not pathlib.Path(wanted.data).is_dir():
-    print(f"axon: skipped: there is no folder {wanted.data} with the data; --data or SOUK_DATA names it", file=sys.stderr)
-    raise SystemExit(0)
+    print(f"SKIPPED: there is no folder {wanted.data} with the data; --data or SOUK_DATA names it", file=sys.stderr)
+    raise SystemExit(77)
 PARTS = {"rows": rows_part, "mnist": mnist_part}
 result = {"cores": os.cpu_count(), "load_before": os.getloadavg()[0]}
 for name in wanted.part or PARTS:

@@ -45,6 +45,9 @@ def arguments():
 
 
 WANTED = arguments()
+if not WANTED.torch:
+    print("SKIPPED: --torch names no virtual environment with torch for CUDA", file=sys.stderr)
+    sys.exit(77)
 os.environ["SOUK_PROGRAM"] = WANTED.program
 sys.path.insert(0, str(ROOT / "tests/system"))
 from serving import Market  # noqa: E402 -- found through the line above

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the price rule makes of real traces, through the market's own core.
 
-    bench/sim_market.py [--json] [--program build/souk] [--data DIR] [--seeds 4,1,2]
+    bench/sim_market.py [--json] [--program build/souk] [--data DIR] [--seeds 4,1,2] [--days N]
 
 The first seed gives the figures; further ones show how far chance moves the gain.
 """
@@ -24,19 +24,20 @@ parser.add_argument("--json", action="store_true")
 parser.add_argument("--program", default="build/souk")
 parser.add_argument("--data", default=os.environ.get("SOUK_DATA", str(ROOT.parent / "shared" / "data")))
 parser.add_argument("--seeds", default="4,1,2")
+parser.add_argument("--days", help="only so many of each workload")
 wanted = parser.parse_args()
 
 
 def sim(*arguments):
     done = subprocess.run([os.path.abspath(wanted.program), "sim", "market", "--data", wanted.data,
-                           "--json", "--quiet", *arguments], stdout=subprocess.PIPE, check=True)
+                           "--json", "--quiet", *(["--days", wanted.days] if wanted.days else []), *arguments], stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
 
 
 if not (pathlib.Path(wanted.data) / "job-traces").is_dir():
     print(f"SKIPPED: no traces in {wanted.data}; name their folder with --data or SOUK_DATA",
           file=sys.stderr)
-    sys.exit(0)
+    sys.exit(77)
 
 seeds = wanted.seeds.split(",")
 whole = sim("--seed", seeds[0])

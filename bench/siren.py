@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """How much of what scheduling can save of elastic training our schedulers do save.
 
-    bench/siren.py [--json] [--program build/souk] [--seeds 5001,...,5008] [--episodes 200] [--rehearsals 40]
+    bench/siren.py [--json] [--program build/souk] [--seeds 5001,...,5008] [--counted 5] [--episodes 200] [--rehearsals 40]
                    [--evaluations 20] [--sgd SEEDS [--sgd-evaluations 6]]
 
 Both worlds beside each other, every scheduler in each: `paper`, where nothing can be gained, and `floor`, whose constants
-each seed draws and hides. For every budget the first five seeds count for which any constant reaches the target (100
+each seed draws and hides. For every budget the first five seeds (--counted) count for which any constant reaches the target (100
 credits are too few in some worlds). Shares are of the time that the dynamic program's bound saves beside the best
 constant; a world in which that is next to nothing has no share. With noise, on fresh runs only, the gain is the mean over
 runs in which both reached the target; `noisy_share` is the mean gain over the mean without noise, over the three
@@ -19,7 +19,6 @@ import statistics
 import subprocess
 
 BUDGETS = [300, 200, 100]
-COUNTED = 5
 SCHEDULERS = ["constant", "bound", "decay", "growth", "agent", "planner", "auto"]
 GOALS = {"auto_share_of_bound_300": 0.90, "auto_share_of_bound_200": 0.90, "auto_share_of_bound_100": 0.90,
          "agent_share_of_bound_300": 0.85, "agent_share_of_bound_200": 0.70, "noisy_share": 0.60,
@@ -30,6 +29,7 @@ parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--json", action="store_true")
 parser.add_argument("--program", default="build/souk")
 parser.add_argument("--seeds", default=",".join(str(seed) for seed in range(5001, 5009)))
+parser.add_argument("--counted", type=int, default=5, help="seeds that count for each budget")
 parser.add_argument("--episodes", type=int, default=200)
 parser.add_argument("--rehearsals", type=int, default=40)
 parser.add_argument("--evaluations", type=int, default=20)
@@ -50,8 +50,8 @@ def of(cell, scheduler):
 
 
 def counted(results, budget):
-    cells = [cell for cell in results if cell["budget"] == budget and cell["reachable"]][:COUNTED]
-    if len(cells) < COUNTED:
+    cells = [cell for cell in results if cell["budget"] == budget and cell["reachable"]][:wanted.counted]
+    if len(cells) < wanted.counted:
         raise SystemExit(f"siren: budget {budget} is reachable with {len(cells)} of these seeds: name more")
     return cells
 
@@ -107,7 +107,7 @@ def measure(paper, quiet, noisy):
     result["passed_budget"] = sum(row.get("passed_budget", False) for cell in cells for row in cell["schedulers"])
     result["episodes"] = wanted.episodes
     result["rehearsals"] = wanted.rehearsals
-    result["runs_with_noise"] = COUNTED * wanted.evaluations
+    result["runs_with_noise"] = wanted.counted * wanted.evaluations
     result["missed"] = [name for name in GOALS if is_missed(name, result[name])]
     if result["passed_budget"]:
         result["missed"].append("passed_budget")
