@@ -3,19 +3,13 @@
 #   make          build the program at build/souk
 #   make demo     a market, three unequal lenders, one real training job
 #   make test     every test, as CI runs them
-#   make coverage  the same, and which lines of each folder they ran
-#   make test-frameworks   jobs of torch, TensorFlow, Spark and Open MPI themselves; as root; brings about 1 GB the first time
-#   make test-sources   data at an S3 and an HDFS that are not ours; brings about 150 MB the first time
-#   make test-slurm   a Slurm partition that lends its nodes: slurmctld and four slurmd on this machine; as root
-#   make test-cloud   instances of an emulated EC2 that become lenders here; brings moto the first time
-#   make test-lambda   both zips of the function under AWS's own emulator; brings it, moto and an arm64 cross build
+#   make test-all   all that `make test` does not run, with one table at the end; as root, hours
+#   make coverage  the tests, and which lines of each folder they ran
 #   make bench    the measurements behind docs/benchmarks.md
-#   make reference   every built-in model and optimizer beside torch, and exported models in other runtimes
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
 #   make lint     format and style gates; clang-tidy on a fixed third of the files and on what changed (lint-all: on all)
 #   make format   bring the sources into the house format
 #   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI (asan-all: with the long tests)
-#   make tsan-system   daemons, keepers and markets under the thread sanitizer, in whole-program tests
 #   make arm64    cross build for arm64, and its unit tests under qemu-user
 #   make lambda   the zips of the function for AWS Lambda in build/: of this machine's kind, and of arm64 by a cross build
 #   make install  copy the program, libsouk, its manual, completions and service below PREFIX (/usr/local)
@@ -27,7 +21,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h' 'include/*.h' 'examples/*.c')
 
-.PHONY: all deps web demo test test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang coverage sanitized fuzz fuzz-replay arm64 lambda lambda-here lambda-arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps web demo test test-all test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang coverage sanitized fuzz fuzz-replay arm64 lambda lambda-here lambda-arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -47,43 +41,17 @@ test: all
 	@tools/install-deps --test
 	@tools/run-tests release
 
-# moto, which checks signatures, and Hadoop's name and data node, from PyPI and Maven.
-test-sources: all
-	@tools/install-deps --sources
-	@tests/sources/prepare $(CURDIR)/build/sources
-	@SOUK_SOURCES=$(CURDIR)/build/sources SOUK_PROGRAM=$(CURDIR)/build/release/souk \
-		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/sources
+# All that `make test` does not run; the targets below are one suite of it each.
+test-all:
+	@tools/test-all
 
-# A Slurm of its own on loopback, whatever this machine has of one.
-test-slurm: all
-	@tools/install-deps --slurm
-	@SOUK_PROGRAM=$(CURDIR)/build/release/souk /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/slurm
+test-frameworks test-sources test-cloud test-slurm test-lambda reference tsan-system:
+	@tools/test-all $(@:test-%=%)
 
-# moto's EC2, which checks signatures, behind a proxy that fails in every way.
-test-cloud: all
-	@tests/cloud/prepare $(CURDIR)/build/cloud
-	@SOUK_CLOUD=$(CURDIR)/build/cloud SOUK_PROGRAM=$(CURDIR)/build/release/souk \
-		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/cloud
-
-# AWS's Runtime Interface Emulator, and moto's Lambda and S3.
-test-lambda: lambda
-	@tests/lambda/prepare $(CURDIR)/build/lambda
-	@SOUK_LAMBDA=$(CURDIR)/build/lambda SOUK_PROGRAM=$(CURDIR)/build/release/souk \
-		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/lambda
-
+# bench/frameworks.py runs the frameworks_*.py. Exit status 77 means skipped.
 bench: all
 	@tools/install-deps --bench
-	@for bench in bench/*.py; do echo "== $$bench"; $$bench || exit 1; done
-
-# Every built-in model, optimizer and kernel set beside torch (python3-torch), and what is exported as
-# onnxruntime, safetensors and tensorboard read it; minutes.
-reference: all
-	@tools/install-deps --reference
-	@SOUK_BUILD=build/release SOUK_REFERENCE=all $$(tools/reference-python) -m pytest -q -p no:cacheprovider tests/reference/test_models.py tests/reference/test_export.py
-
-# Jobs of torch, TensorFlow, Spark and Open MPI themselves, two of three lenders behind NAT, a rank killed in each; minutes.
-test-frameworks: all
-	@tests/frameworks/run
+	@for bench in bench/*.py; do echo "== $$bench"; $$bench || [ $$? = 77 ] || exit 1; done
 
 SOUK_DATA ?= traces
 sim: all
@@ -107,7 +75,7 @@ asan: deps web
 	@tools/run-tests asan $(ASAN_TESTS)
 
 asan-all: deps web
-	@tools/run-tests asan -LE 'demo|bench|browser|fuzz-replay|simulation'
+	@tools/run-tests asan -LE 'demo|bench|browser|fuzz-replay|simulation' $(CTEST)
 
 # The modules that start threads, or whose tests do; of the simulator the runs that go side by side. The
 # sandbox does not take TSan's address space, so no whole programs.
@@ -119,16 +87,6 @@ tsan: deps web
 sanitized: deps web
 	@tools/run-tests --build asan $(ASAN_TESTS)
 	@tools/run-tests --build tsan $(TSAN_TESTS)
-
-# The market, daemons and keepers under the sanitizer, with a plain program inside the sandboxes.
-# No job network: a child of the daemon enters a user namespace, which a process with the sanitizer's
-# thread may not.
-TSAN_SYSTEM = run owner lend keeper
-tsan-system: all
-	@cmake --preset tsan >/dev/null
-	@cmake --build --preset tsan -j $(JOBS) --target souk escape
-	@install build/release/souk build/tsan/souk.plain
-	@SOUK_PROGRAM=$(CURDIR)/build/tsan/souk tools/tsan-system $(TSAN_SYSTEM)
 
 # Lines that were run, folder by folder.
 coverage: deps web
@@ -154,7 +112,7 @@ ARM64_LEFT_OUT = blob/image_layer_test|sandbox/(escape|process_tree|sandbox|sand
 arm64: web
 	@tools/install-deps --arm64
 	@tools/arm64-root build/arm64-root
-	@tools/run-tests arm64 -L unit -E '^($(ARM64_LEFT_OUT))$$'
+	@tools/run-tests arm64 -L unit -E '^($(ARM64_LEFT_OUT))$$' $(CTEST)
 
 # The function for AWS Lambda, with the libraries it needs.
 lambda: lambda-here lambda-arm64

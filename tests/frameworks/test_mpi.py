@@ -1,6 +1,6 @@
 """Open MPI's mpirun of a ring in C, over the job's network: rank 0 launches the others without ssh.
 
-Needs Debian's openmpi-bin and libopenmpi-dev: `make test-frameworks` says so when they are not there.
+Needs Debian's openmpi-bin and libopenmpi-dev, which `make test-frameworks` installs.
 """
 import pathlib
 import subprocess

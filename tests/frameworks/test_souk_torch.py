@@ -1,6 +1,6 @@
 """souk.torch beside torch's own DistributedDataParallel: ranks are processes here, over loopback; and on lent machines.
 
-Needs Debian's python3-torch: `make test-frameworks` says so when it is not there.
+Needs Debian's python3-torch, which `make test-frameworks` installs.
 """
 import os
 import pathlib

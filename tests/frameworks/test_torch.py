@@ -1,6 +1,6 @@
 """torch's DistributedDataParallel over gloo, on three ranks, as torchrun would start it; one is lost on the way.
 
-Needs Debian's python3-torch: `make test-frameworks` says so when it is not there.
+Needs Debian's python3-torch, which `make test-frameworks` installs.
 """
 import pathlib
 import re

@@ -1,0 +1,83 @@
+"""tools/test-all: its turns, its counts and its table, without running a suite."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+loader = importlib.machinery.SourceFileLoader("test_all", str(ROOT / "tools/test-all"))
+test_all = importlib.util.module_from_spec(importlib.util.spec_from_loader("test_all", loader))
+sys.modules["test_all"] = test_all  # dataclasses look there
+loader.exec_module(test_all)
+
+PYTEST = """<testsuites><testsuite name="pytest">
+<testcase name="a"/><testcase name="b"><failure message="x"/></testcase><testcase name="c"><error message="x"/></testcase>
+<testcase name="d"><skipped message="no torch"/></testcase><testcase name="e"><skipped message="no torch"/></testcase>
+</testsuite></testsuites>"""
+CTEST = """<testsuite name="Linux">
+<testcase name="a" status="run"><system-out>fine</system-out></testcase>
+<testcase name="b" status="fail"><failure message=""/><system-out>line 3</system-out></testcase>
+<testcase name="c" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>1 of 1
+needs root
+</system-out></testcase></testsuite>"""
+PASSED = '<testsuite><testcase name="a"/></testsuite>'
+SKIPPED = '<testsuite><testcase name="a"><skipped message="no Slurm"/></testcase></testsuite>'
+
+
+@pytest.mark.parametrize("first", [0, 3, 20775])
+def test_each_piece_runs_once_in_any_seven_days(first):
+    turns = [f"{suite}/{name}" for day in range(first, first + 7) for suite, name, _ in test_all.chosen([], day)]
+    assert sorted(turns) == sorted(f"{suite}/{name}" for suite, name, _ in test_all.chosen([], None))
+
+
+def test_suites_and_pieces_are_chosen_in_the_order_of_the_table():
+    assert [suite for suite, _, _ in test_all.chosen(["deb/install", "cloud"], None)] == ["cloud", "deb"]
+    with pytest.raises(SystemExit, match="no suite nonsense"):
+        test_all.chosen(["nonsense"], None)
+
+
+def test_every_file_of_a_suite_in_pieces_is_in_the_table():
+    assert {path.stem for path in (ROOT / "tests/frameworks").glob("test_*.py")} == {
+        f"test_{name}" for name in test_all.SUITES["frameworks"]}
+    programs = {path.stem for path in (ROOT / "bench").glob("*.py") if "ArgumentParser(" in path.read_text()}
+    assert programs - {"frameworks"} == {name.partition("-")[0] for name in test_all.SUITES["bench"]}  # frameworks.py runs the other frameworks_*.py
+
+
+def test_cases_are_counted_as_pytest_and_ctest_write_them():
+    assert test_all.count(PYTEST) == test_all.Row(passed=1, failed=2, skipped={"no torch": 2})
+    assert test_all.count(CTEST) == test_all.Row(passed=1, failed=1, skipped={"needs root": 1})
+
+
+@pytest.mark.parametrize("status,junit,row", [
+    (0, None, test_all.Row(passed=1)),
+    (1, None, test_all.Row(failed=1)),
+    (77, None, test_all.Row(skipped={"last line": 1})),
+    (0, PASSED, test_all.Row(passed=1)),
+    (0, SKIPPED, test_all.Row(skipped={"no Slurm": 1})),
+    (77, SKIPPED, test_all.Row(skipped={"no Slurm": 1})),
+    (5, "<testsuite/>", test_all.Row(failed=1)),
+    (0, "<testsuite/>", test_all.Row(failed=1)),  # it ran nothing
+    (1, PASSED, test_all.Row(passed=1, failed=1)),  # what failed is not a case: a report of a sanitizer
+    (1, PYTEST, test_all.Row(passed=1, failed=2, skipped={"no torch": 2})),
+])
+def test_a_piece_is_judged_by_its_counts_and_its_exit_status(status, junit, row):
+    assert test_all.judge(status, junit, "last line") == row
+
+
+def test_the_table_has_a_row_a_suite_and_a_line_for_what_failed_or_was_skipped():
+    said = test_all.table({
+        "bench/gpu": test_all.Row(skipped={"no GPU": 1}),
+        "bench/market": test_all.Row(passed=1, seconds=2.4),
+        "cloud/all": test_all.Row(passed=3, failed=2, seconds=61),
+        "frameworks/mpi": test_all.Row(skipped={"no root": 1})}).splitlines()
+    assert [line.split() for line in said[:4]] == [
+        ["suite", "ran", "passed", "failed", "skipped", "seconds"],
+        ["frameworks", "0", "0", "0", "1", "0"],
+        ["cloud", "5", "3", "2", "0", "61"],
+        ["bench", "1", "1", "0", "1", "2"]]
+    assert said[4:] == [
+        f"skipped: bench/gpu, 1: no GPU; to run it: {test_all.SUITES['bench']['gpu'].needs}",
+        "failed: cloud/all, 2; its log is build/test-all/cloud.log",
+        "skipped: frameworks/mpi, 1: no root; to run it: tools/test-all frameworks/mpi"]
