@@ -5,7 +5,8 @@ Layers: a file includes only modules its CMakeLists.txt names in DEPENDS, never 
 header, and DEPENDS points down the floors. Files: at most 800 lines, no "../" includes, and every
 x.c has an x_test.c beside it, is covered by a test that says so (`covers x.c`), or is listed here.
 Benches: `make bench` can run every bench/*.py. Documents: the Map of README.md has every folder, and
-ARCHITECTURE.md names only what exists. Commits: their subjects are short.
+ARCHITECTURE.md names only what exists. Commits: their subjects are short. Tests wait for events: what
+waits by the clock gives its reason on its line.
 
 Each check below returns the mistakes it found; to add one, write it and name it in CHECKS.
 """
@@ -28,6 +29,7 @@ FLOORS = [
 ]
 DECISIONS = set(FLOORS[2])
 FLOOR_OF = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}
+notes = []  # for the last line of a tree that keeps the rules
 
 
 def git(*words):
@@ -126,6 +128,37 @@ def check_benches():
             if not path.stat().st_mode & 0o100 or not path.read_text().startswith("#!")]
 
 
+# A number, or a constant that is not one of the limits after which something counts as hung: HUNG_S, HUNG_MS, HUNG_JOB_S.
+FIXED = r"(?:\d|(?!HUNG_)[A-Z][A-Z_]+\b)"
+WAITS = {
+    ".py": rf"sleep\(|\bTimer\(|\b(?:timeout|seconds)={FIXED}|(?<![\"'])\.(?:wait|join|settimeout|result)\((?!0\)){FIXED}"
+           rf"|monotonic\(\) \+ {FIXED}|(?<!\.)\bwait_for\(.*, {FIXED}[\w.]*(?:, [\d.]+)?\)(?!\))",
+    ".mjs": rf"setTimeout\(|waitForTimeout\(|timeout: {FIXED}",
+    ".c": rf"sleep\(|alarm\({FIXED}|poll\(NULL, 0, |poll\([^;()]*, (?!0\)|NULL){FIXED}\w*\)"
+          rf"|(?:now_ms\(\)|clock_monotonic_ns\(&clock_system\)) \+ (?:\(\w+\))?(?:INT64_C\()?{FIXED}",
+}
+WAITS[".h"] = WAITS[".c"]
+
+
+def check_waits():
+    """Tests wait for what happens. A sleep or a fixed deadline says on its line why it must be: `clock: ...`."""
+    tests = [*(ROOT / "tests").rglob("*"), *SRC.rglob("*_test.c"), *SRC.rglob("*_internal.h"), *SRC.glob("testing/*")]
+    bad, count = [], 0
+    for path in sorted(tests):
+        if path.suffix not in WAITS:
+            continue
+        text = path.read_text()
+        if path.name.endswith("_internal.h") and "testing/testing.h" not in text:
+            continue
+        numbers = {text.count("\n", 0, wait.start()) for wait in re.finditer(WAITS[path.suffix], text)}
+        lines = text.split("\n") if numbers else []
+        bad += [f"{path.relative_to(ROOT)}:{number + 1}: waits by the clock: wait for the event, or say why not: `clock: ...`"
+                for number in sorted(numbers) if not re.search(r"(?:#|//|/\*) clock: \S", lines[number])]
+        count += len(numbers)
+    notes.append(f"{count} waits by the clock, each with its reason")
+    return bad
+
+
 # ---- Documents ----
 
 def folders():
@@ -162,19 +195,19 @@ def check_architecture():
 def check_subjects():
     log = git("log", "--format=%h %s", f"{SUBJECTS_SINCE}..HEAD")
     if log is None:
-        print(f"commit subjects are not looked at: no git history here that reaches {SUBJECTS_SINCE}")
+        notes.append(f"commit subjects not looked at: no git history here that reaches {SUBJECTS_SINCE}")
         return []
     commits = [line.split(" ", 1) for line in log.splitlines()]
     return [f"{commit}: the commit's subject has {len(subject)} characters, more than {SUBJECT_MAX}: {subject}"
             for commit, subject in commits if len(subject) > SUBJECT_MAX]
 
 
-CHECKS = [check_depends, check_sources, check_tests, check_benches, check_map, check_architecture, check_subjects]
+CHECKS = [check_depends, check_sources, check_tests, check_benches, check_map, check_architecture, check_subjects, check_waits]
 
 
 def main():
     bad = [line for check in CHECKS for line in check()]
-    print("\n".join(bad) or "style ok")
+    print("\n".join(bad) or "; ".join(["style ok", *notes]))
     return bool(bad)
 
 
