@@ -131,10 +131,10 @@ def check_benches():
 # A number, or a constant that is not one of the limits after which something counts as hung: HUNG_S, HUNG_MS, HUNG_JOB_S.
 FIXED = r"(?:\d|(?!HUNG_)[A-Z][A-Z_]+\b)"
 WAITS = {
-    ".py": rf"sleep\(|\bTimer\(|\b(?:timeout|seconds)={FIXED}|(?<![\"'])\.(?:wait|join|settimeout|result)\((?!0\)){FIXED}"
+    ".py": rf"(?<![A-Za-z0-9_])(?:u|nano)?sleep\(|\bTimer\(|\b(?:timeout|seconds)={FIXED}|(?<![\"'])\.(?:wait|join|settimeout|result)\((?!0\)){FIXED}"
            rf"|monotonic\(\) \+ {FIXED}|(?<!\.)\bwait_for\(.*, {FIXED}[\w.]*(?:, [\d.]+)?\)(?!\))",
     ".mjs": rf"setTimeout\(|waitForTimeout\(|timeout: {FIXED}",
-    ".c": rf"sleep\(|alarm\({FIXED}|poll\(NULL, 0, |poll\([^;()]*, (?!0\)|NULL){FIXED}\w*\)"
+    ".c": rf"(?<![A-Za-z0-9_])(?:u|nano)?sleep\(|alarm\({FIXED}|poll\(NULL, 0, |poll\([^;()]*, (?!0\)|NULL){FIXED}\w*\)"
           rf"|(?:now_ms\(\)|clock_monotonic_ns\(&clock_system\)) \+ (?:\(\w+\))?(?:INT64_C\()?{FIXED}",
 }
 WAITS[".h"] = WAITS[".c"]

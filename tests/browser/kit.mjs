@@ -35,7 +35,7 @@ async function until(page, holds, given) {
       try {
         if (holds(given)) done(true);
         else if (performance.now() - begun_ms > ${HUNG_MS}) done(false);
-        else setTimeout(ask, ${LOOK_MS});
+        else setTimeout(ask, ${LOOK_MS}); // clock: between two looks
       } catch (failure) {
         failed(failure);
       }

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from browsing import pytestmark  # noqa: F401 -- skips what cannot run, and makes the next one found
+from ranks import HUNG_JOB_S
 from serving import PROGRAM
 
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
@@ -29,7 +30,7 @@ def test_what_fills_up_and_is_thinned_out_does_not_grow_and_what_leaks_does():
 
 def test_the_page_is_measured_with_every_figure_the_goals_name(tmp_path):
     done = subprocess.run([sys.executable, str(BENCH / "page.py"), "--program", PROGRAM, "--workers", "3", "--minutes", "0.05",
-                           "--warm", "1", "--samples", "5", "--loads", "1", "--json"], capture_output=True, text=True, timeout=200)
+                           "--warm", "1", "--samples", "5", "--loads", "1", "--json"], capture_output=True, text=True, timeout=HUNG_JOB_S)
     assert done.returncode == 0, done
     figures = json.loads(done.stdout)
     assert 10_000 < figures["first_load_bytes"] <= 90_000 and figures["interactive_ms"] > 0

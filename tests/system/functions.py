@@ -110,7 +110,7 @@ def wait_for(condition):
     deadline = time.monotonic() + HUNG_S
     while not (found := condition()):
         assert time.monotonic() < deadline
-        time.sleep(0.02)
+        time.sleep(0.02)  # clock: between two looks
     return found
 
 

@@ -18,6 +18,7 @@ CLOSED = "45.90.1.1"
 # server that has one name. It prints each call it gets, by any way.
 ANSWERING = r"""
 import selectors, socket, struct, sys
+from serving import HUNG_S
 chosen = selectors.DefaultSelector()
 tcp = socket.create_server(("", 80), backlog=512)
 udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -85,7 +86,7 @@ class Internet:
 
     def calls(self):
         import socket
-        socket.create_connection((ROUTER, 80), timeout=10).close()
+        socket.create_connection((ROUTER, 80), timeout=HUNG_S).close()
         found = []
         while (line := self.host.stdout.readline().strip()) != f"tcp {ROUTER}":
             assert line, "the Internet ended"

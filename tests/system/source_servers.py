@@ -12,6 +12,7 @@ import socket
 import struct
 import threading
 import urllib.parse
+from serving import HUNG_S
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -130,7 +131,7 @@ def drip(handler):
     """A byte, and then nothing until the client has had enough."""
     handler.close_connection = True
     handler.answer(200, b"w", size=100000)
-    handler.connection.settimeout(60)
+    handler.connection.settimeout(HUNG_S)
     handler.rfile.read(1)
 
 

@@ -14,7 +14,7 @@ import threading
 
 import pytest
 
-from serving import PROGRAM, Market, audit
+from serving import HUNG_S, PROGRAM, Market, audit
 
 JOBS, MACHINES = 130, 30
 
@@ -26,7 +26,7 @@ def filled(tmp_path_factory):
     folder.mkdir(mode=0o700)
     fill = pathlib.Path(PROGRAM).resolve().with_name("api_fill")
     done = subprocess.run([fill, folder, str(JOBS), str(MACHINES)], capture_output=True, text=True,
-                          timeout=120, check=True)
+                          timeout=HUNG_S, check=True)
     market = Market(folder, "--no-local-lender", "--reads-per-minute", "0")
     yield market, json.loads(done.stdout)["token"]
     assert market.stop() == 0

@@ -66,7 +66,7 @@ class Desktop:
     def leave(self):
         for process in (self.services, self.bus):
             process.terminate()
-            process.wait(10)
+            process.wait(HUNG_S)
 
 
 @contextlib.contextmanager
@@ -196,7 +196,7 @@ def test_the_doctor_does_not_wait_for_a_display_that_says_nothing(tmp_path):
         doctor = subprocess.Popen(
             [PROGRAM, "lend", "--doctor", "--state-dir", str(tmp_path / "doctor"), "--display", display,
              "--system-root", str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        silent.settimeout(60)
+        silent.settimeout(HUNG_S)
         with silent.accept()[0]:  # it has asked, and gets no answer
             said, _ = doctor.communicate(timeout=HUNG_S)
     assert doctor.returncode == 0 and "watch desktop: none" in said, said

@@ -184,7 +184,7 @@ def test_a_job_with_a_network_reaches_its_own_ranks_alone(place):
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         pytest.skip("no /dev/net/tun here")
     for address in (METADATA, LAN):
-        socket.create_connection((address, 80), timeout=10).close()
+        socket.create_connection((address, 80), timeout=HUNG_S).close()
         assert place.host.stdout.readline().startswith("192.168.1.2 ")
     code, out, err = place.run("--network", "job", "--files", str(place.files), "--", "./escape", "network",
                                place.targets)
@@ -192,7 +192,7 @@ def test_a_job_with_a_network_reaches_its_own_ranks_alone(place):
     assert_refused(out.splitlines(), 19)
     place.assert_responsive()
     # Nobody called since: this is the next.
-    calls = socket.create_connection((LAN, 80), timeout=10)
+    calls = socket.create_connection((LAN, 80), timeout=HUNG_S)
     port = calls.getsockname()[1]
     assert place.host.stdout.readline() == f"192.168.1.2 {port}\n"
     calls.close()
@@ -207,7 +207,7 @@ def test_a_job_with_the_internet_reaches_nothing_of_the_home(place):
     assert code == 0, (out, err)
     assert_refused(out.splitlines(), 28)
     place.assert_responsive()
-    calls = socket.create_connection((LAN, 80), timeout=10)
+    calls = socket.create_connection((LAN, 80), timeout=HUNG_S)
     assert place.host.stdout.readline() == f"192.168.1.2 {calls.getsockname()[1]}\n"
     calls.close()
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from test_fetch import MIB, Relay, files_of
 from training import Lender, wait_for
 
@@ -62,7 +62,7 @@ class Place:
         done = subprocess.run(
             [PROGRAM, "run", "-y", "-n", str(RANKS), "--server", self.market.url, "--config-dir", str(self.folder / "config"),
              "--cpus", "0.1", "--memory", "0.2", "--files", str(files), *options, "--", *command],
-            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
+            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=HUNG_S,
             env={**os.environ, "SOUK_TOKEN": self.token, "NO_COLOR": "1"})
         assert done.returncode == 0, (done, [pathlib.Path(l.log_path).read_text()[-2000:] for l in self.lenders])
         return done.stdout, self.relay.bytes_down - before, time.monotonic() - began

@@ -22,7 +22,7 @@ env = os.environ
 def dial(address):
     while True:
         try:
-            return socket.create_connection(address, timeout=60)
+            return socket.create_connection(address, timeout=60)  # clock: a rank in a sandbox, that has hung
         except OSError:
             time.sleep(0.05)  # clock: it does not listen yet, and nothing tells when
 

@@ -17,6 +17,7 @@ import time
 
 import pytest
 from functions import BATCHES, RECORDS, Host, few_records, instances, with_few_records, write_job
+from ranks import HUNG_JOB_S
 from serving import HUNG_S
 
 PLAIN_USER = 65533
@@ -195,7 +196,7 @@ def test_a_job_whose_lead_was_killed_goes_on(souk, tmp_path):
     models = store_of(souk) / "models" / name
     while not (models / "newest").exists() or json.loads((models / "newest").read_text())["version"] < 4:
         assert process.poll() is None
-        time.sleep(0.01)
+        time.sleep(0.01)  # clock: between two looks
     process.kill()
     process.communicate()
     result = train(souk, job, "-o", tmp_path / "model", "--functions", 2, "--resume", name, "--keep-updates")
@@ -357,11 +358,11 @@ def test_a_host_that_starts_anew_is_waited_for_and_costs_nothing_meanwhile(souk,
                       first.ready["store"], "--memory", 128, "--functions", 2, "-o", tmp_path / "model", "--json")
     while instances(first) == []:
         assert lead.poll() is None, lead.stderr.read()
-        time.sleep(0.01)
+        time.sleep(0.01)  # clock: between two looks
     first.process.kill()
     first.process.communicate()
     with Host(souk, "--memory", "128", "--listen", address):
-        out, told = lead.communicate(timeout=300)
+        out, told = lead.communicate(timeout=HUNG_JOB_S)
     assert lead.returncode == 0, told
     result = json.loads(out)
     assert result["end"] == "epochs" and result["samples"] == 20 * RECORDS

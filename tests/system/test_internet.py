@@ -128,7 +128,7 @@ def home(request, tmp_path):
 def test_a_job_reaches_the_internet_and_nothing_of_the_owner(home):
     with socket.create_server(("", 80)):  # the machine's own
         for address in (SERVICE, CLOSED, CAMPUS_HOST, METADATA, HOME):
-            socket.create_connection((address, 80), timeout=10).close()  # the lender reaches them all
+            socket.create_connection((address, 80), timeout=HUNG_S).close()  # the lender reaches them all
         home.internet.calls()
         found = home.run(f"""
 say("name", socket.gethostbyname("service.example"))

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
 TALK = """
@@ -28,15 +28,15 @@ if rank == 0:
     connection.sendall(b"%d" % size)
     print("took", size, flush=True)
 else:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 60  # clock: a rank in a sandbox, that has hung
     while True:
         try:
-            connection = socket.create_connection((master, 5000), timeout=1)
+            connection = socket.create_connection((master, 5000), timeout=1)  # clock: one of many tries
             break
         except OSError:
             assert time.monotonic() < end
             time.sleep(0.1)  # clock: until rank 0 listens, of which nobody tells rank 1
-    connection.settimeout(60)
+    connection.settimeout(60)  # clock: a rank in a sandbox, that has hung
     for _ in range(64):
         connection.sendall(bytes(1 << 16))
     connection.shutdown(socket.SHUT_WR)
@@ -44,7 +44,7 @@ else:
     for name, target in {"metadata": "169.254.169.254", "home": "192.168.1.1", "internet": "8.8.8.8",
                          "localhost": "127.0.0.1"}.items():
         try:
-            socket.create_connection((target, int(sys.argv[1])), timeout=2)
+            socket.create_connection((target, int(sys.argv[1])), timeout=2)  # clock: what may not be reached says nothing
             print(name, "reached", flush=True)
         except OSError as error:
             print(name, type(error).__name__, error.errno, flush=True)
@@ -79,7 +79,7 @@ def test_two_ranks_talk_and_reach_nothing_else(tmp_path, way, options):
             [PROGRAM, "run", "--server", market.url, "--config-dir", str(tmp_path / "config"), "--cpus", "0.2",
              "--memory", "0.2", "-y", "-n", "2", "--network", "job", "--files", str(files), "--",
              "/usr/bin/python3", "talk.py", port],
-            capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=HUNG_S, stdin=subprocess.DEVNULL,
             env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"})
         assert done.returncode == 0, done
         lines = done.stdout.splitlines()

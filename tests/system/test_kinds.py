@@ -17,7 +17,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
 DATA = pathlib.Path(os.environ.get("SOUK_DATA") or "/nonexistent")
@@ -44,7 +44,7 @@ def place(tmp_path_factory):
 def souk(place, *arguments, **options):
     market, token, folder = place
     return subprocess.run([PROGRAM, *arguments, "--server", market.url, "--config-dir", str(folder / "config")],
-                          capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=HUNG_S, stdin=subprocess.DEVNULL,
                           env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"}, **options)
 
 

@@ -40,7 +40,7 @@ class Lines:
                     await asyncio.gather(self.pump(reader, far_writer, delay_s, None),
                                          self.pump(far_reader, writer, delay_s, replaced))
             return await asyncio.start_server(carry, "127.0.0.1", 0)
-        server = asyncio.run_coroutine_threadsafe(listen(), self.loop).result(10)
+        server = asyncio.run_coroutine_threadsafe(listen(), self.loop).result(HUNG_S)
         return server.sockets[0].getsockname()[1]
 
     async def pump(self, reader, writer, delay_s, replaced):
@@ -57,7 +57,7 @@ class Lines:
 
     def close(self):
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join(10)
+        self.thread.join(HUNG_S)
 
 
 def free_port():

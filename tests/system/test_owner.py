@@ -196,7 +196,7 @@ def showing_use(machine, ticks):
     is_over = threading.Event()
 
     def show():
-        while not is_over.wait(0.02):
+        while not is_over.wait(0.02):  # clock: between two looks
             machine.put("proc/stat", f"cpu {ticks()} 0 0 0 0 0 0 0 0 0\n")
 
     thread = threading.Thread(target=show)

@@ -128,7 +128,7 @@ def test_metrics_say_whose_they_are_and_when(place, client):
 def test_a_cancelled_job_is_an_exception_with_the_job(client):
     task = sdk.Task(ENDLESS).run(client)
     with pytest.raises(sdk.TimedOut):
-        task.wait(0.01)
+        task.wait(0.01)  # clock: the deadline is what is tested
     task.cancel()
     with pytest.raises(sdk.JobFailed) as caught:
         task.wait()

@@ -9,7 +9,7 @@ import random
 import threading
 import time
 
-from serving import Market, audit
+from serving import HUNG_S, Market, audit
 
 ROUNDS = int(os.environ.get("SOUK_KILL_ROUNDS", "10"))
 SEED = int(os.environ.get("SOUK_KILL_SEED", "1"))
@@ -39,7 +39,7 @@ class Load(threading.Thread):
             self.problem = problem
 
     def finish(self):
-        self.join(30)
+        self.join(HUNG_S)
         assert not self.is_alive(), f"{self.prefix} still waits for an answer"
         if self.problem:
             raise self.problem

@@ -5,13 +5,14 @@ covers cli/command_sim.c
 import json
 import os
 import subprocess
+from ranks import HUNG_JOB_S
 
 PROGRAM = os.environ["SOUK_PROGRAM"]
 
 
 def sim(*arguments, environment=None):
     return subprocess.run([PROGRAM, "sim", "market", *arguments], capture_output=True, text=True,
-                          env={**os.environ, **(environment or {})}, timeout=120)
+                          env={**os.environ, **(environment or {})}, timeout=HUNG_JOB_S)
 
 
 def test_a_seed_gives_the_same_figures():

@@ -5,13 +5,14 @@ covers cli/command_sim_recommend.c
 import json
 import os
 import subprocess
+from ranks import HUNG_JOB_S
 
 PROGRAM = os.environ["SOUK_PROGRAM"]
 
 
 def test_a_fresh_seed_meets_the_goals():
     done = subprocess.run([PROGRAM, "sim", "recommend", "--cases", "32", "--seed", "2026", "--json", "--quiet"],
-                          capture_output=True, text=True, timeout=550)
+                          capture_output=True, text=True, timeout=HUNG_JOB_S)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert figures["median_error"] <= 0.15 and figures["p90_error"] <= 0.35, figures
@@ -21,7 +22,7 @@ def test_a_fresh_seed_meets_the_goals():
 
 def test_auto_takes_the_best_of_all_clusters_of_the_paper():
     done = subprocess.run([PROGRAM, "sim", "recommend", "--paper", "--best", "--cases", "1", "--json", "--quiet"],
-                          capture_output=True, text=True, timeout=550)
+                          capture_output=True, text=True, timeout=HUNG_JOB_S)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     rules = figures["results"][0]

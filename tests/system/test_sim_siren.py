@@ -7,12 +7,13 @@ import os
 import subprocess
 
 import pytest
+from ranks import HUNG_JOB_S
 
 PROGRAM = os.environ["SOUK_PROGRAM"]
 
 
 def sim(*arguments, text=None):
-    return subprocess.run([PROGRAM, "sim", "siren", *arguments], capture_output=True, text=True, input=text, timeout=120)
+    return subprocess.run([PROGRAM, "sim", "siren", *arguments], capture_output=True, text=True, input=text, timeout=HUNG_JOB_S)
 
 
 def rows(cell):

@@ -8,6 +8,7 @@ import subprocess
 import xml.dom.minidom
 
 import pytest
+from ranks import HUNG_JOB_S
 
 PROGRAM = os.environ["SOUK_PROGRAM"]
 QUICK = ["--model", "logistic", "--batch", "8", "--max-time", "150s", "--target-loss", "0.9"]
@@ -15,7 +16,7 @@ QUICK = ["--model", "logistic", "--batch", "8", "--max-time", "150s", "--target-
 
 def sim(*arguments, environment=None):
     return subprocess.run([PROGRAM, "sim", "sync", *arguments], capture_output=True, text=True,
-                          env={**os.environ, **(environment or {})}, timeout=120)
+                          env={**os.environ, **(environment or {})}, timeout=HUNG_JOB_S)
 
 
 def test_a_seed_gives_the_same_curves_on_any_number_of_threads(tmp_path):
@@ -104,7 +105,7 @@ def kept_run(policy, rate, seed, seconds, limit=20000):
 def hetero(*arguments, program="/bin/false"):
     script = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "hetero.py")
     done = subprocess.run([script, "--json", "--program", program, *arguments], capture_output=True,
-                          text=True, timeout=600, check=True)
+                          text=True, timeout=HUNG_JOB_S, check=True)
     return json.loads(done.stdout)
 
 

@@ -48,7 +48,7 @@ def job_of(market, token, job):
     return market.get(f"/v1/jobs/{job}", token).json
 
 
-def wait_for_state(market, token, job, states, seconds=120):
+def wait_for_state(market, token, job, states, seconds=HUNG_S):
     return wait_for(f"job {job} to be {states}", lambda: (
         lambda found: found if found["state"] in states else None)(job_of(market, token, job)), seconds)
 

@@ -7,10 +7,10 @@ import threading
 import zlib
 
 import pytest
+from serving import HUNG_S
 
 PROGRAM = pathlib.Path(os.environ["SOUK_PROGRAM"]).resolve()
 EXAMPLE = PROGRAM.parent / "sync_example"
-LIMIT_S = 300
 WORLD = 3
 PORT = 7078
 AIM = (3, -2, 1)
@@ -43,23 +43,23 @@ class Rank:
         self.has_learnt.set()
 
     def begun(self):
-        assert self.has_begun.wait(LIMIT_S), self.lines
+        assert self.has_begun.wait(HUNG_S), self.lines
         assert self.lines and " begins at " in self.lines[0], self.lines
 
     def learnt(self):
-        assert self.has_learnt.wait(LIMIT_S), self.lines
+        assert self.has_learnt.wait(HUNG_S), self.lines
         assert len(self.lines) > 1, self.lines
 
     def ended(self):
-        status = self.process.wait(LIMIT_S)
-        self.reader.join(LIMIT_S)
+        status = self.process.wait(HUNG_S)
+        self.reader.join(HUNG_S)
         assert status == 0, self.lines
         return self.lines[-1].split(" at ")[1]
 
     def kill(self):
         self.process.kill()
-        self.process.wait(LIMIT_S)
-        self.reader.join(LIMIT_S)
+        self.process.wait(HUNG_S)
+        self.reader.join(HUNG_S)
 
 
 class Gate:
