@@ -4,6 +4,7 @@ covers function/host.c, function/instance_main.c, function/instance_message.c, f
 covers function/invoker_http.c, cli/command_function_host.c, cli/function_here.c, cli/function_token.c, cli/listen.c
 """
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -150,15 +151,23 @@ def has_ended(pid):
 
 def test_an_idle_process_that_died_is_passed_over(job):
     host, done = job
-    for pid in wait_for(lambda: instances(host)):
-        # Its sandbox is still there: only its closed socket tells.
-        above = ancestors(pid)
-        for other in above[:above.index(host.process.pid)]:
-            os.kill(other, signal.SIGSTOP)
-        os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: has_ended(pid))
-    status, _, body = host.invoke(request_of(done, first=60))
-    assert (status, json.loads(body).get("batches_done")) == (200, 5), body
+    watches = []
+    try:
+        for pid in wait_for(lambda: instances(host)):
+            # Its sandbox is still there: only its closed socket tells.
+            above = ancestors(pid)
+            for other in above[:above.index(host.process.pid)]:
+                watches.append(os.pidfd_open(other))
+                signal.pidfd_send_signal(watches[-1], signal.SIGSTOP)
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda: has_ended(pid))
+        status, _, body = host.invoke(request_of(done, first=60))
+        assert (status, json.loads(body).get("batches_done")) == (200, 5), body
+    finally:
+        for watch in watches:  # one without a cgroup would never end
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(watch, signal.SIGCONT)
+            os.close(watch)
 
 
 def test_a_call_out_of_memory_fails_alone(job):
