@@ -36,9 +36,11 @@ static struct resources sum_reserved(const struct match_reservation *reservation
                                      const struct machine *machine, const struct offer *offer)
 {
     const struct match_reserved *part = find_reserved(reservation, machine);
-    const struct match_reserved *end = reservation->parts + reservation->part_count;
     struct resources sum = {0};
-    for (; part && part < end && part->machine == machine; part++)
+    if (!part)
+        return sum;
+    const struct match_reserved *end = reservation->parts + reservation->part_count;
+    for (; part < end && part->machine == machine; part++)
         if (!offer || part->offer == offer)
             sum = resources_add(sum, part->resources);
     return sum;
