@@ -1,6 +1,7 @@
 """tools/test-all: its turns, its counts and its table, without running a suite."""
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
 import sys
 
@@ -41,8 +42,10 @@ def test_suites_and_pieces_are_chosen_in_the_order_of_the_table():
 def test_every_file_of_a_suite_in_pieces_is_in_the_table():
     assert {path.stem for path in (ROOT / "tests/frameworks").glob("test_*.py")} == {
         f"test_{name}" for name in test_all.SUITES["frameworks"]}
-    programs = {path.stem for path in (ROOT / "bench").glob("*.py") if "ArgumentParser(" in path.read_text()}
-    assert programs - {"frameworks"} == {name.partition("-")[0] for name in test_all.SUITES["bench"]}  # frameworks.py runs the other frameworks_*.py
+    programs = {path.relative_to(ROOT / "bench").with_suffix("").as_posix() for path in (ROOT / "bench").rglob("*.py")
+                if "ArgumentParser(" in path.read_text() and os.access(path, os.X_OK)}
+    # bench/frameworks.py runs those in bench/frameworks/.
+    assert programs - {"frameworks"} == {name.partition("-")[0] for name in test_all.SUITES["bench"]}
 
 
 def test_cases_are_counted_as_pytest_and_ctest_write_them():
