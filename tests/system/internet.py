@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 
+from serving import HUNG_S
+
 CLONE_NEWNET, CLONE_NEWNS, CLONE_FS = 0x40000000, 0x00020000, 0x00000200
 TUN = "/dev/net/tun"
 ROUTER, HOME, METADATA = "192.168.1.1", "192.168.1.2", "169.254.169.254"
@@ -18,7 +20,6 @@ CLOSED = "45.90.1.1"
 # server that has one name. It prints each call it gets, by any way.
 ANSWERING = r"""
 import selectors, socket, struct, sys
-from serving import HUNG_S
 chosen = selectors.DefaultSelector()
 tcp = socket.create_server(("", 80), backlog=512)
 udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
