@@ -21,7 +21,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h' 'include/*.h' 'examples/*.c')
 
-.PHONY: all deps web demo test test-all test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang coverage sanitized fuzz fuzz-replay arm64 lambda lambda-here lambda-arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps web demo test simulation test-all test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang coverage sanitized fuzz fuzz-replay arm64 lambda lambda-here lambda-arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -37,9 +37,13 @@ web:
 demo: all
 	@build/souk demo
 
+# The long runs of the property tests, whose first seeds are tests of their own, are a suite of test-all.
 test: all
 	@tools/install-deps --test
-	@tools/run-tests release
+	@tools/run-tests release -LE soak
+
+simulation: all
+	@tools/run-tests release -L soak
 
 # All that `make test` does not run; the targets below are one suite of it each.
 test-all:
@@ -92,7 +96,7 @@ sanitized: deps web
 coverage: deps web
 	@find build/coverage -name '*.gcda' -delete 2>/dev/null || :
 	@tools/install-deps --test
-	@tools/run-tests coverage -LE bench
+	@tools/run-tests coverage -LE "bench|soak"
 	@tools/coverage
 
 clang: deps web
