@@ -319,13 +319,15 @@ def readers(market):
 
 
 def hold_reader(market):
-    """Until it is killed, one that reads for this market reads no further."""
+    """Stops one that reads for this market: the market's own child, once it has a child itself. It has asked by then to be
+    ended with the market; and a child of its own goes by the same name until it becomes another program."""
     for process in readers(market):
-        try:
-            os.kill(process, signal.SIGSTOP)
-            return process
-        except ProcessLookupError:
-            pass  # it has just ended
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
+            parent = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
+            children = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()
+            if int(parent) == market.process.pid and children:
+                os.kill(process, signal.SIGSTOP)
+                return process
     return None
 
 
