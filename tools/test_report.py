@@ -18,7 +18,7 @@ PYTEST_SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] (\S+): (.*)$", re.MULTILINE)
 PYTEST_COUNTED = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.MULTILINE)
 CMOCKA_SKIPPED = re.compile(r"^(?:skipped: (.*)\n)?\[  SKIPPED \] (\w+)$", re.MULTILINE)
 CMOCKA_COUNTED = re.compile(r"^\[==========\] (\d+) test\(s\) run\.$", re.MULTILINE)
-NO_TEST_RAN = re.compile(r"^SKIPPED: (.*)$", re.MULTILINE)
+NO_TEST_RAN = re.compile(r"^(?:SKIPPED|.* DID NOT RUN): (.*)$", re.MULTILINE | re.IGNORECASE)
 # The first that fits a reason says how such a test is made to run.
 REMEDIES = (
     (r"SOUK_DATA", "SOUK_DATA=FOLDER make test"),
@@ -109,11 +109,13 @@ def told_slowest(tests):
         yield f"    {test.seconds:6.1f} s  {test.name}"
 
 
-def not_reviewed(tests, reviewed):
-    """Skipped cases that no line of the reviewed list allows; each line is 'TEST: REASON', as regular expressions."""
+def not_reviewed(tests, reviewed, preset):
+    """Skipped cases that no line of the reviewed list allows; each line is 'TEST: REASON', as regular expressions. A line that
+    begins with a preset and a slash is for that preset alone."""
     allowed = [line.split(": ", 1) for line in reviewed.splitlines() if line and not line.startswith("#")]
     return [f"{test.name}: {reason}" for test in tests for _, reason in test.skipped
-            if not any(re.fullmatch(name, test.name) and re.search(why, reason) for name, why in allowed)]
+            if not any(re.fullmatch(name, each) and re.search(why, reason)
+                       for name, why in allowed for each in (test.name, f"{preset}/{test.name}"))]
 
 
 def closing(tests):

@@ -50,7 +50,7 @@ def test_cases_are_counted_and_skips_keep_their_reason(tmp_path):
 
 
 def test_what_ran_nothing_has_not_passed(tmp_path):
-    tests = read(tmp_path, ("sandbox/folder_test", 0.1, "run", ALL_SKIPPED), ("net/tun_test", 0, "notrun", "SKIPPED: no /dev/net/tun here"))
+    tests = read(tmp_path, ("sandbox/folder_test", 0.1, "run", ALL_SKIPPED), ("net/tun_test", 0, "notrun", "skipped: no /dev/net/tun here\n"))
     assert [test.outcome for test in tests] == ["skipped", "skipped"]
     assert tests[1].skipped == [(1, "no /dev/net/tun here")]
     assert test_report.closing(tests) == "0 passed, 0 failed, 2 skipped"
@@ -67,8 +67,10 @@ def test_a_failure_shows_its_assertion_and_its_last_lines(tmp_path):
 
 def test_a_skip_has_to_be_reviewed(tmp_path):
     tests = read(tmp_path, ("system/kinds", 4, "run", PYTEST))
-    assert len(test_report.not_reviewed(tests, "# none\n\nsystem/other: SOUK_DATA\n")) == 1
-    assert test_report.not_reviewed(tests, "system/k.*: SOUK_DATA names\n") == []
+    assert len(test_report.not_reviewed(tests, "# none\n\nsystem/other: SOUK_DATA\n", "release")) == 1
+    assert test_report.not_reviewed(tests, "system/k.*: SOUK_DATA names\n", "release") == []
+    for_tsan = "tsan/system/k.*: SOUK_DATA names\n"
+    assert test_report.not_reviewed(tests, for_tsan, "tsan") == [] and len(test_report.not_reviewed(tests, for_tsan, "release")) == 1
 
 
 def test_repeated_runs_are_told_with_the_failed_ones_first():
