@@ -21,7 +21,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h' 'include/*.h' 'examples/*.c')
 
-.PHONY: all deps web demo test simulation test-all test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang coverage sanitized fuzz fuzz-replay arm64 lambda lambda-here lambda-arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps test-deps web demo test simulation test-all test-frameworks test-sources test-cloud test-lambda test-slurm bench reference sim lint lint-all format asan asan-all tsan tsan-system clang coverage sanitized fuzz fuzz-replay arm64 lambda lambda-here lambda-arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -31,6 +31,9 @@ all: deps web
 deps:
 	@tools/install-deps
 
+test-deps:
+	@tools/install-deps --test
+
 web:
 	@tools/build-web
 
@@ -38,8 +41,7 @@ demo: all
 	@build/souk demo
 
 # The long runs of the property tests, whose first seeds are tests of their own, are a suite of test-all.
-test: all
-	@tools/install-deps --test
+test: all test-deps
 	@tools/run-tests release -LE soak
 
 simulation: all
@@ -53,7 +55,7 @@ test-frameworks test-sources test-cloud test-slurm test-lambda reference tsan-sy
 	@tools/test-all $(@:test-%=%)
 
 # bench/frameworks.py runs the frameworks_*.py. Exit status 77 means skipped.
-bench: all
+bench: all test-deps
 	@tools/install-deps --bench
 	@for bench in bench/*.py; do echo "== $$bench"; $$bench || [ $$? = 77 ] || exit 1; done
 
@@ -75,16 +77,16 @@ format:
 
 # Not the demo and the browser: the same ways of a job are in system/server_job, in less time.
 ASAN_TESTS = -LE 'demo|bench|browser|fuzz-replay|simulation|long'
-asan: deps web
+asan: deps test-deps web
 	@tools/run-tests asan $(ASAN_TESTS)
 
-asan-all: deps web
+asan-all: deps test-deps web
 	@tools/run-tests asan -LE 'demo|bench|browser|fuzz-replay|simulation' $(CTEST)
 
 # The modules that start threads, or whose tests do; of the simulator the runs that go side by side. The
 # sandbox does not take TSan's address space, so no whole programs.
 TSAN_TESTS = -R '^(blob|cli|exchange|library|net|peer|server|source|sim/sync_run|store|worker).*_test$$' -LE simulation
-tsan: deps web
+tsan: deps test-deps web
 	@tools/run-tests tsan $(TSAN_TESTS)
 
 # What asan, fuzz-replay and tsan run, built and not run.
@@ -93,13 +95,12 @@ sanitized: deps web
 	@tools/run-tests --build tsan $(TSAN_TESTS)
 
 # Lines that were run, folder by folder.
-coverage: deps web
+coverage: deps test-deps web
 	@find build/coverage -name '*.gcda' -delete 2>/dev/null || :
-	@tools/install-deps --test
 	@tools/run-tests coverage -LE "bench|soak"
 	@tools/coverage
 
-clang: deps web
+clang: deps test-deps web
 	@tools/run-tests clang
 
 fuzz-replay: deps
