@@ -83,7 +83,7 @@ static void fill_on_answer(void *context, struct http_response *response,
         fill_begin(run, lease, rank);
 }
 
-/* Asks for what is missing of one rank's log, in the background. */
+/* Asks for what is missing of one lease's log, in the background. Its rank may have a newer one. */
 static void fill_begin(struct run *run, uint64_t lease, uint64_t rank)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -92,8 +92,8 @@ static void fill_begin(struct run *run, uint64_t lease, uint64_t rank)
     if (map_get(&run->fills, lease))
         return;
     const char *path =
-        arena_format(arena, "/v1/jobs/%" PRIu64 "/logs?rank=%" PRIu64 "&offset=%" PRIu64, run->job,
-                     rank, rank_log_next(run->log, lease));
+        arena_format(arena, "/v1/jobs/%" PRIu64 "/logs?lease=%" PRIu64 "&offset=%" PRIu64, run->job,
+                     lease, rank_log_next(run->log, lease));
     struct fill *fill = calloc(1, sizeof(*fill));
     ASSERT(fill);
     *fill = (struct fill){.run = run, .lease = lease, .rank = rank};
