@@ -88,12 +88,14 @@ static uint64_t span_of(const struct driver *driver)
    only when calls come near it. */
 static int64_t time_limit(const struct driver *driver)
 {
-    int64_t wanted = driver->longest_ms * TIME_FACTOR;
-    if (driver->longest_ms == 0 || wanted > driver->options.time_ms)
+    if (driver->longest_ms == 0)
         return driver->options.time_ms;
     const bool is_set = driver->time_ms > 0 && driver->time_ms < driver->options.time_ms;
     if (is_set && driver->time_ms >= driver->longest_ms * TIME_LEFT_MIN)
         return driver->time_ms;
+    int64_t wanted = driver->longest_ms * TIME_FACTOR;
+    if (wanted > driver->options.time_ms)
+        return driver->options.time_ms;
     wanted = (wanted + 999) / 1000 * 1000;
     return wanted > TIME_MS_MIN ? wanted : TIME_MS_MIN;
 }
