@@ -58,7 +58,7 @@ interface EstimateProps {
 export function Estimate({ machine, body, missing }: EstimateProps) {
   const { found, problem, isOld } = useEstimate(machine, body, !missing);
   return (
-    <section class="part estimate" aria-live="polite" aria-label={text.title} aria-busy={isOld && !missing ? "true" : undefined}>
+    <section class="part estimate" aria-live="polite" aria-label={text.title} aria-busy={isOld && !missing && !problem ? "true" : undefined}>
       <h3>{text.title}</h3>
       {missing && <p class="faint">{missing}</p>}
       {!missing && <ProblemNote problem={problem} />}
