@@ -54,7 +54,7 @@ test-all:
 test-frameworks test-sources test-cloud test-slurm test-lambda reference tsan-system:
 	@tools/test-all $(@:test-%=%)
 
-# bench/frameworks.py runs the frameworks_*.py. Exit status 77 means skipped.
+# bench/frameworks.py runs those in bench/frameworks. Exit status 77 means skipped.
 bench: all test-deps
 	@tools/install-deps --bench
 	@for bench in bench/*.py; do echo "== $$bench"; $$bench || [ $$? = 77 ] || exit 1; done

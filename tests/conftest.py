@@ -20,6 +20,7 @@ ALL_SKIPPED = 77  # CTest's SKIP_RETURN_CODE
 LOG_LINES = 12
 KEPT_BYTES_MAX = 8 << 20
 LOGS = pytest.StashKey()
+IS_OURS = pytest.StashKey()
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def souk(tmp_path):
 def name_of(config):
     """tests/system/test_run.py is system/run."""
     path = pathlib.Path(config.args[0].partition("::")[0]).resolve()
-    whole = path.relative_to(TESTS).with_suffix("").as_posix() if path.is_relative_to(TESTS) else path.stem
+    whole = path.relative_to(TESTS).as_posix().removesuffix(".py") if path.is_relative_to(TESTS) else path.stem
     return os.environ.get("SOUK_TEST", whole.replace("test_", ""))
 
 
@@ -41,6 +42,7 @@ def pytest_configure(config):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not config.option.basetemp:
         # Short, since the paths of sockets are; tools/run-tests finds it by its name when a test is killed.
+        config.stash[IS_OURS] = True
         config.option.basetemp = tempfile.mkdtemp(prefix=f"souk-{name_of(config).replace('/', '-')}-")
 
 
@@ -94,6 +96,7 @@ def pytest_sessionfinish(session):
     folder = pathlib.Path(session.config.option.basetemp)
     if outcomes.get("failed") or outcomes.get("error"):
         keep(folder, pathlib.Path(FAILED) / name_of(session.config))
-    elif outcomes.get("skipped") and not outcomes.get("passed"):
+    elif session.exitstatus in (0, 5) and outcomes.get("skipped") and not outcomes.get("passed"):
         session.exitstatus = ALL_SKIPPED
-    shutil.rmtree(folder, ignore_errors=True)
+    if session.config.stash.get(IS_OURS, False):
+        shutil.rmtree(folder, ignore_errors=True)

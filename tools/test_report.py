@@ -27,7 +27,7 @@ REMEDIES = (
     (r"SOUK_CLOUD", "make test-cloud"),
     (r"SOUK_LAMBDA", "make test-lambda"),
     (r"/dev/net/tun|loop device|small disk|cgroup|devices? of", "a machine, or a container, that allows it"),
-    (r"install|needs Debian|^no \S+( |$)|not on this machine", "tools/install-deps --test, as root"),
+    (r"install|needs (Debian|python3-|openmpi|libopenmpi|nftables)|^no \S+( |$)|not on this machine", "tools/install-deps --test, as root"),
 )
 
 
@@ -62,6 +62,9 @@ def read(path):
     for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
         output = case.findtext("system-out") or ""
         outcome = {"run": "passed", "fail": "failed"}.get(case.get("status"), "skipped")
+        why = case.find("skipped")
+        if outcome == "skipped" and why is not None and not why.get("message", "").startswith("SKIP_"):
+            outcome, output = "failed", f"{output}\nERROR: it could not begin: {why.get('message')}"
         skipped, cases = skipped_cases(output), cases_run(output)
         if outcome == "passed" and cases == 0:
             outcome = "skipped"
