@@ -52,12 +52,18 @@ function Offers({ machine }: { machine: Machine }) {
   const shown = offersOf(machine.id);
   const { data, problem } = useResource(shown);
   const [selected, setSelected] = useState(0);
+  const [isMaking, setMaking] = useState(false); // no other offer's form stands there until the new one is in the list
   const offers = data?.items ?? [];
-  const offer = offers.find((each) => each.id === selected) ?? offers[0];
+  const offer = isMaking ? undefined : offers.find((each) => each.id === selected) ?? offers[0];
   const make = async () => {
-    const made = await post("/v1/machines/{id}/offers", { path: { id: machine.id }, body: {} });
-    setSelected(made.id); // first: no other offer's form stands there until the list is read
-    await shown.refresh();
+    setMaking(true);
+    try {
+      const made = await post("/v1/machines/{id}/offers", { path: { id: machine.id }, body: {} });
+      setSelected(made.id);
+      await shown.refresh();
+    } finally {
+      setMaking(false);
+    }
   };
   const withdraw = async (each: LentOffer) => {
     const isSure = await ask({ title: words.offer.withdrawTitle(each.id), body: words.offer.withdrawBody, action: words.offer.withdraw, isDanger: true });
@@ -68,17 +74,17 @@ function Offers({ machine }: { machine: Machine }) {
   return (
     <>
       <ProblemNote problem={problem} />
-      {!data && !problem && <Card title={words.offer.title}><Skeleton lines={6} /></Card>}
-      {data && !offer && (
+      {(!data || isMaking) && !problem && <Card title={words.offer.title}><Skeleton lines={6} /></Card>}
+      {data && !offer && !isMaking && (
         <Card title={words.offer.title}>
           <Empty icon="lend" title={words.offer.none}>
             <Button kind="primary" onClick={make}>{words.offer.make}</Button>
           </Empty>
         </Card>
       )}
-      {offers.length > 1 && (
+      {offers.length > 1 && offer && (
         <Card class="offers">
-          <Select label={words.offer.which} name="offer" value={String(offer!.id)} onValue={(id) => setSelected(Number(id))}
+          <Select label={words.offer.which} name="offer" value={String(offer.id)} onValue={(id) => setSelected(Number(id))}
             choices={offers.map((each) => ({ value: String(each.id), label: words.offer.named(each.id, cores(each.cores_milli), each.when) }))} />
         </Card>
       )}
