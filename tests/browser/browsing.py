@@ -18,7 +18,8 @@ def lacking():
     """The first thing that a browser test needs and this machine has not."""
     for is_there, words in ((shutil.which("node"), "no Node.js: apt-get install nodejs npm"),
                             ((HERE.parent.parent / "web/node_modules/playwright-core").is_dir(), "no web/node_modules: tools/build-web"),
-                            (pathlib.Path("/usr/bin/chromium").exists(), "no Chromium: apt-get install chromium")):
+                            (all(pathlib.Path("/usr/bin", name).exists() for name in ("chromium", "chromium-headless-shell")),
+                             "no Chromium: apt-get install chromium chromium-headless-shell")):
         if not is_there:
             return words
     return ""

@@ -2,7 +2,7 @@
 // in the background, and not otherwise.
 //
 //   node notices.mjs URL_WITH_CODE FOLDER
-import { browse } from "./kit.mjs";
+import { browse, withWindows } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
 const { origin } = new URL(url);
@@ -26,7 +26,7 @@ function watchNotices() {
   };
 }
 
-await browse({ url, folder }, async ({ context, page, seen, until, look, step, back }) => {
+await browse({ url, folder, browser: withWindows }, async ({ context, page, seen, until, look, step, back }) => {
   const browser = await context.newCDPSession(page);
   const permit = (setting) => browser.send("Browser.setPermission", { permission: { name: "notifications" }, setting, origin });
   const toggle = (word) => page.locator(`.notices .toggle:has-text('${word}') input`);

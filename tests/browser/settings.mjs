@@ -94,7 +94,8 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   await lost;
   await step("start");
   await back();
-  await until(() => document.querySelector(".made") !== null || document.querySelector(".tokens .note.bad") !== null);
+  // While the page still tries by itself, what went wrong before is shown, too.
+  await until(() => document.querySelector(".tokens [aria-busy]") === null);
   if (!(await page.locator(".made").count())) await press(".tokens");
   await page.waitForSelector(".made pre");
   seen.token = await page.locator(".made pre").textContent();
