@@ -38,8 +38,10 @@ def name_of(config):
 
 
 def pytest_configure(config):
-    # A shell's background job ignores Ctrl-C, and so would all that is started here.
+    # A shell's background job ignores some signals, and so would all that is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for ignored in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(ignored, signal.SIG_DFL)
     if not config.option.basetemp:
         # Short, since the paths of sockets are; tools/run-tests finds it by its name when a test is killed.
         config.stash[IS_OURS] = True
