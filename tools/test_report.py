@@ -58,8 +58,12 @@ def cases_run(output):
 
 def read(path):
     """All tests of a JUnit file that CTest wrote."""
+    return tests_of(xml.etree.ElementTree.parse(path).getroot())
+
+
+def tests_of(root):
     tests = []
-    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
+    for case in root.iter("testcase"):
         output = case.findtext("system-out") or ""
         outcome = {"run": "passed", "fail": "failed"}.get(case.get("status"), "skipped")
         why = case.find("skipped")
@@ -68,8 +72,8 @@ def read(path):
         skipped, cases = skipped_cases(output), cases_run(output)
         if outcome == "passed" and cases == 0:
             outcome = "skipped"
-        if outcome == "skipped" and not skipped:
-            skipped = [(1, "".join(NO_TEST_RAN.findall(output)) or "no reason given")]
+        if outcome == "skipped":
+            cases, skipped = 0, skipped or [(1, "".join(NO_TEST_RAN.findall(output)) or "no reason given")]
         tests.append(Test(case.get("name"), outcome, float(case.get("time")), output, cases, skipped))
     return tests
 
@@ -112,13 +116,13 @@ def told_slowest(tests):
         yield f"    {test.seconds:6.1f} s  {test.name}"
 
 
-def not_reviewed(tests, reviewed, preset):
-    """Skipped cases that no line of the reviewed list allows; each line is 'TEST: REASON', as regular expressions. A line that
-    begins with a preset and a slash is for that preset alone."""
+def not_reviewed(skips, reviewed, preset):
+    """Those of `skips`, as (test, reason), that no line of the reviewed list allows; each line is 'TEST: REASON', as regular
+    expressions. A line that begins with a preset and a slash is for that preset alone."""
     allowed = [line.split(": ", 1) for line in reviewed.splitlines() if line and not line.startswith("#")]
-    return [f"{test.name}: {reason}" for test in tests for _, reason in test.skipped
+    return [f"{test}: {reason}" for test, reason in skips
             if not any(re.fullmatch(name, each) and re.search(why, reason)
-                       for name, why in allowed for each in (test.name, f"{preset}/{test.name}"))]
+                       for name, why in allowed for each in (test, f"{preset}/{test}"))]
 
 
 def closing(tests):

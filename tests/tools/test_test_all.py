@@ -4,10 +4,12 @@ import importlib.util
 import os
 import pathlib
 import sys
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
 loader = importlib.machinery.SourceFileLoader("test_all", str(ROOT / "tools/test-all"))
 test_all = importlib.util.module_from_spec(importlib.util.spec_from_loader("test_all", loader))
 sys.modules["test_all"] = test_all  # dataclasses look there
@@ -18,10 +20,10 @@ PYTEST = """<testsuites><testsuite name="pytest">
 <testcase name="d"><skipped message="no torch"/></testcase><testcase name="e"><skipped message="no torch"/></testcase>
 </testsuite></testsuites>"""
 CTEST = """<testsuite name="Linux">
-<testcase name="a" status="run"><system-out>fine</system-out></testcase>
-<testcase name="b" status="fail"><failure message=""/><system-out>line 3</system-out></testcase>
-<testcase name="c" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>1 of 1
-needs root
+<testcase name="a" time="1" status="run"><system-out>3 passed, 1 skipped in 0.01s
+SKIPPED [1] tests/a.py:4: no torch</system-out></testcase>
+<testcase name="b" time="1" status="fail"><failure message=""/><system-out>[==========] 5 test(s) run.</system-out></testcase>
+<testcase name="c" time="0" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>skipped: needs root
 </system-out></testcase></testsuite>"""
 PASSED = '<testsuite><testcase name="a"/></testsuite>'
 SKIPPED = '<testsuite><testcase name="a"><skipped message="no Slurm"/></testcase></testsuite>'
@@ -49,8 +51,14 @@ def test_every_file_of_a_suite_in_pieces_is_in_the_table():
 
 
 def test_cases_are_counted_as_pytest_and_ctest_write_them():
-    assert test_all.count(PYTEST) == test_all.Row(passed=1, failed=2, skipped={"no torch": 2})
-    assert test_all.count(CTEST) == test_all.Row(passed=1, failed=1, skipped={"needs root": 1})
+    assert test_all.count(fromstring(PYTEST)) == test_all.Row(passed=1, failed=2, skipped={"no torch": 2})
+    assert test_all.count(fromstring(CTEST)) == test_all.Row(passed=7, failed=1, skipped={"a: no torch (a.py:4)": 1, "c: needs root": 1})
+
+
+def test_a_skip_that_nobody_reviewed_is_a_failure(tmp_path):
+    row, log = test_all.Row(skipped={"no GPU of a kind that nobody heard of": 1, "there are no tests/recipes": 1}), tmp_path / "log"
+    test_all.fail_not_reviewed(row, "recipes/all", log)
+    assert row.failed == 1 and "recipes/all: no GPU of" in log.read_text() and "there are no" not in log.read_text()
 
 
 @pytest.mark.parametrize("status,junit,row", [
@@ -66,7 +74,7 @@ def test_cases_are_counted_as_pytest_and_ctest_write_them():
     (1, PYTEST, test_all.Row(passed=1, failed=2, skipped={"no torch": 2})),
 ])
 def test_a_piece_is_judged_by_its_counts_and_its_exit_status(status, junit, row):
-    assert test_all.judge(status, junit, "last line") == row
+    assert test_all.judge(status, junit and fromstring(junit), "last line") == row
 
 
 def test_the_table_has_a_row_a_suite_and_a_line_for_what_failed_or_was_skipped():
