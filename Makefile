@@ -35,11 +35,13 @@ test-deps:
 	@tools/install-deps --test
 
 web:
-	@tools/build-web
+	@tools/build-web $(WEB_OPTION)
 
 demo: all
 	@build/souk demo
 
+# Without a network nothing is installed: the rest of the tests runs.
+test asan tsan coverage: WEB_OPTION = --may-lack
 # The long runs of the property tests, whose first seeds are tests of their own, are a suite of test-all.
 test: all test-deps
 	@tools/run-tests release -LE soak
