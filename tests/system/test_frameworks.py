@@ -180,10 +180,10 @@ def test_a_lost_rank_is_named_and_all_start_anew_with_its_successor(mortal):
     mortal.die(lost["machine_name"])
     wait_for("the job to name it",
              lambda: mortal.job()["reason"] == f"rank 2 on {lost['machine_name']}: not heard for 6 s")
+    wait_for("rank 0 to name it", lambda: f"souk: rank 2 on {lost['machine_name']}: not heard for 6 s\n" in mortal.log(0))
     mortal.settings({"lost_ms": 1000})
     out, err = process.communicate(timeout=HUNG_S)
     assert process.returncode == 0, (out, err, [mortal.log(rank) for rank in range(3)])
-    assert f"souk: rank 2 on {lost['machine_name']}: not heard for 6 s\n" in mortal.log(0)
     assert mortal.log(0).count("met 0@10.77.0.1 1@10.77.0.2 2@10.77.0.3") == 2
 
 

@@ -323,21 +323,23 @@ def test_pip_is_ended_with_the_call_that_waits_for_it(place, tmp_path):
     async def go():
         with socket.create_server(("127.0.0.1", 0)) as index:  # it takes calls and says nothing
             index.setblocking(False)
-            (tmp_path / "requirements.txt").write_text(
-                f"--index-url http://127.0.0.1:{index.getsockname()[1]}\nnothing-there\n")
+            address = f"http://127.0.0.1:{index.getsockname()[1]}"
+            (tmp_path / "requirements.txt").write_text(f"--index-url {address}\nnothing-there\n")
             async with await sdk.AsyncClient.connect(market.url, token, config_dir=tmp_path) as client:
                 sending = asyncio.create_task(client.submit(f"{HELLO}requirements: {tmp_path}/requirements.txt\n"))
                 calling = asyncio.create_task(asyncio.get_running_loop().sock_accept(index))
                 await asyncio.wait({sending, calling}, return_when=asyncio.FIRST_COMPLETED)
                 assert not sending.done(), sending.result()
                 with calling.result()[0] as caller:
+                    pip, = processes_with(f"{tmp_path}/requirements.txt")
+                    folder = re.search(r"/var/tmp/souk-wheels-\w+", pathlib.Path(f"/proc/{pip}/cmdline").read_text())[0]
+                    assert os.path.isdir(folder)
                     sending.cancel()
                     with pytest.raises(asyncio.CancelledError):
                         await sending
                     await client.close()  # once the call has ended, and pip before it
                     while await asyncio.get_running_loop().sock_recv(caller, 65536):
                         pass
+        return folder
 
-    before = set(pathlib.Path("/var/tmp").glob("souk-wheels-*"))
-    asyncio.run(asyncio.wait_for(go(), HUNG_S))
-    assert not set(pathlib.Path("/var/tmp").glob("souk-wheels-*")) - before
+    assert not os.path.exists(asyncio.run(asyncio.wait_for(go(), HUNG_S)))
