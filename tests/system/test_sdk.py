@@ -19,6 +19,7 @@ import threading
 
 import pytest
 
+from checkpoints import processes_with
 from program import ROOT
 from serving import HUNG_S, PROGRAM, Market, is_built_with
 from training import Lender, submit, wait_for
