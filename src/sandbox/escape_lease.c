@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,7 +16,8 @@
 #include <unistd.h>
 
 enum {
-    PIDS_TRIED = 20000, /* those started after the daemon: its keepers are among them */
+    PIDS_TRIED = 20000,  /* those started after the daemon: its keepers are among them */
+    PIDS_RESERVED = 300, /* by the kernel */
     DESCRIPTORS_TRIED = 64,
     PATH_SIZE = 2 * PATH_MAX,
 };
@@ -136,11 +138,29 @@ static long see_keeper(const struct escape_targets *targets)
     return try_each_process(targets, see_one);
 }
 
+/* Process numbers end here, and begin anew at PIDS_RESERVED. */
+static long end_of_pids(void)
+{
+    char text[16] = "";
+    FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
+    if (!file)
+        return INT_MAX;
+    const bool is_read = fgets(text, sizeof(text), file) != NULL;
+    fclose(file);
+    return is_read ? strtol(text, NULL, 10) : INT_MAX;
+}
+
 static long signal_later_ones(const struct escape_targets *targets)
 {
-    for (int pid = targets->pid; pid < targets->pid + PIDS_TRIED; pid++)
-        if (kill(pid, SIGTERM) == 0 || errno != ESRCH)
-            return errno == ESRCH ? 0 : -1;
+    const long end = end_of_pids();
+    int pid = targets->pid;
+    for (int i = 0; i < PIDS_TRIED; i++) {
+        if (kill(pid, SIGTERM) == 0)
+            return 0;
+        if (errno != ESRCH)
+            return -1;
+        pid = pid + 1 < end ? pid + 1 : PIDS_RESERVED;
+    }
     errno = ESRCH;
     return -1;
 }
