@@ -46,14 +46,10 @@ static int64_t passed_ms(int64_t since_ns)
     return (clock_monotonic_ns(&clock_system) - since_ns) / 1000000;
 }
 
-/* Files without a name are not seen by measuring, so what is left of the disk counts too. */
-static int check_disk(const struct runner *runner, struct error *error)
+static int check_written(const struct runner *runner, struct error *error)
 {
-    struct statvfs disk;
     int64_t bytes = 0;
     struct error unseen;
-    if (!runner->work)
-        return 0;
     if (folder_measure(runner->work, 2 * (uint64_t)IMPORT_FILES_MAX, &bytes, &unseen) < 0 &&
         unseen.code == ERROR_EXHAUSTED)
         return error_set(error, ERROR_EXHAUSTED, "reading it makes too many files");
@@ -61,6 +57,17 @@ static int check_disk(const struct runner *runner, struct error *error)
         return error_set(error, ERROR_EXHAUSTED,
                          "reading it takes more than the %" PRId64 " MiB of disk there are for it",
                          runner->disk_bytes >> 20);
+    return 0;
+}
+
+/* Files without a name are not seen by measuring, so what is left of the disk counts too. */
+static int check_disk(const struct runner *runner, struct error *error)
+{
+    struct statvfs disk;
+    if (!runner->work)
+        return 0;
+    if (check_written(runner, error) < 0)
+        return -1;
     if (statvfs(runner->work, &disk) == 0 &&
         (int64_t)(disk.f_bavail * disk.f_frsize) < IMPORT_DISK_FREE_BYTES)
         return error_set(error, ERROR_UNAVAILABLE,
@@ -101,7 +108,8 @@ static int wait_for(struct runner *runner, struct sandbox *sandbox, struct sandb
     return 0;
 }
 
-/* What it said, if it failed. */
+/* What it said, if it failed. At the end of its disk the words are those of check_written, whoever
+ * saw it first. */
 static int refuse(const struct runner *runner, const struct sandbox_exit *exit, struct error *error)
 {
     char words[sizeof(error->message)];
@@ -110,6 +118,8 @@ static int refuse(const struct runner *runner, const struct sandbox_exit *exit, 
     words[size > 0 ? size : 0] = '\0';
     words[strcspn(words, "\n")] = '\0';
     text_make_plain(words);
+    if (runner->work && check_written(runner, error) < 0)
+        return -1;
     if (exit->is_out_of_memory)
         return error_set(error, ERROR_EXHAUSTED,
                          "reading it takes more than the %" PRId64

@@ -44,10 +44,6 @@ static int write_out(struct arena *arena, const char *name, struct text bytes, s
         return error_set_errno(error, errno, "make \"%s\"", path);
     for (size_t done = 0; done < bytes.size;) {
         const ssize_t written = write(fd, bytes.data + done, bytes.size - done);
-        if (written < 0 && errno == EFBIG)
-            return error_set(error, ERROR_EXHAUSTED,
-                             "%zu MiB of records are more than may be written here",
-                             bytes.size >> 20);
         if (written < 0 && errno != EINTR)
             return error_set_errno(error, errno, "write the records");
         done += written > 0 ? (size_t)written : 0;

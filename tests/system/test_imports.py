@@ -262,7 +262,7 @@ def test_what_unpacks_to_too_much_is_stopped(tmp_path):
         words = "\n".join(f"{i},{i},{'x' if i % 2 else 'y'}" for i in range(900))
         read = ann.read(words.encode(), "rows.csv", {**LOGISTIC, "read": {"categories": "one-hot",
                                                                          "category_columns": "1,2"}})
-        assert read["state"] == "failed" and "MiB of records are more than may be written" in read["problem"], read
+        assert read["state"] == "failed" and "more than the 4 MiB of disk" in read["problem"], read
         refused = ann.post(ann.send(b"1,2\n" * (300 << 10)), "rows.csv")
         assert refused.status == 400 and "more than the 1.0 MiB" in refused.json["detail"], refused
     finally:
