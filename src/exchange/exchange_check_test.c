@@ -6,11 +6,13 @@
  */
 #include "exchange/exchange_fixture_internal.h"
 
-enum { LOCAL_STEPS = 4, CHECKS = 12 };
+enum { LOCAL_STEPS = 4, CHECKS = 12, LATE_PUSHES = 4000 };
 
 struct maker {
     struct worker *worker;
+    sem_t *begins;
     bool lies_in_pushes, lies_of_others;
+    bool is_late;  /* begins once the others have pushed LATE_PUSHES */
     uint32_t made; /* pushes of others */
 };
 
@@ -64,14 +66,17 @@ static void *training_run(void *context)
     const struct maker *maker = context;
     struct worker *worker = maker->worker;
     exchange_client_begin(worker->client, worker->parameters);
+    if (maker->is_late)
+        sem_wait(maker->begins);
     for (uint64_t number = 0;; number++) {
         struct exchange_step done = {
             .samples = BATCH, .first_step = number, .first_sample = number * BATCH};
         done.started_ns = clock_monotonic_ns(&clock_system);
         done.loss = step(worker->data, worker->rank, number, worker->parameters);
         done.ended_ns = clock_monotonic_ns(&clock_system);
+        /* To and fro: of a loss that is not finite any more neither it nor the others may speak. */
         if (maker->lies_in_pushes)
-            worker->parameters[number % FEATURES] -= 1;
+            worker->parameters[number % FEATURES] -= number / FEATURES % 2 ? -1 : 1;
         if (!exchange_client_step(worker->client, &done, worker->parameters))
             break;
     }
@@ -83,6 +88,7 @@ static void *training_run(void *context)
 static void maker_start(struct bench *bench, struct maker *maker, uint32_t rank)
 {
     struct error error;
+    maker->begins = &bench->late_begins;
     struct worker *worker = maker->worker = &bench->workers[rank];
     worker->rank = rank;
     worker->data = &bench->data;
@@ -108,6 +114,32 @@ static void maker_start(struct bench *bench, struct maker *maker, uint32_t rank)
     assert_int_equal(pthread_create(&worker->training_thread, NULL, training_run, maker), 0);
 }
 
+static bool is_faulty(struct bench *bench, uint64_t lease)
+{
+    const struct exchange_status *status = exchange_server_status(bench->server);
+    for (uint32_t i = 0; i < status->worker_count; i++)
+        if (status->workers[i].lease == lease && status->workers[i].is_faulty)
+            return true;
+    return false;
+}
+
+static void bench_push(void *context, uint32_t rank, double loss)
+{
+    (void)rank, (void)loss;
+    struct bench *bench = context;
+    if (++bench->pushes == LATE_PUSHES)
+        sem_post(&bench->late_begins);
+}
+
+/* Without all three nobody may ever be found. */
+static void bench_drop(void *context, uint64_t lease, const struct error *reason)
+{
+    struct bench *bench = context;
+    on_drop(bench, lease, reason);
+    if (!is_faulty(bench, lease))
+        exchange_server_stop(bench->server, "one is lost who was not found faulty", 2000);
+}
+
 static void bench_check(void *context)
 {
     struct bench *bench = context;
@@ -130,6 +162,8 @@ static void bench_run(struct bench *bench, const char *policy, struct maker make
     options.verify = 1;
     options.check_seed = 5;
     options.on_change = bench_check;
+    options.on_push = bench_push;
+    options.on_drop = bench_drop;
     bench->target_accuracy = 0;
     ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
     for (uint32_t i = 0; i < WORKERS; i++)
@@ -139,6 +173,7 @@ static void bench_run(struct bench *bench, const char *policy, struct maker make
     memcpy(bench->worker_statuses, bench->status.workers,
            bench->status.worker_count * sizeof *bench->status.workers);
     exchange_server_free(TAKE(bench->server));
+    sem_post(&bench->late_begins);
     for (uint32_t i = 0; i < WORKERS; i++) {
         pthread_join(bench->workers[i].training_thread, NULL);
         pthread_join(bench->workers[i].link_thread, NULL);
@@ -194,6 +229,15 @@ TEST(who_pushes_garbage_is_found_and_shut_out)
     }
 }
 
+/* Who is late is asked at once, and keeps both checks until it begins. */
+TEST(who_pushes_garbage_is_found_by_one_that_begins_late)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    struct maker makers[WORKERS] = {{0}, {.lies_in_pushes = true}, {.is_late = true}};
+    bench_run(bench, "tap", makers);
+    assert_found(bench, 1);
+}
+
 TEST(who_lies_of_others_is_found_and_shut_out)
 {
     AUTO(bench) struct bench *bench = bench_new();
@@ -207,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(honest_pushes_pass_under_every_kind_of_policy),
         cmocka_unit_test(who_pushes_garbage_is_found_and_shut_out),
+        cmocka_unit_test(who_pushes_garbage_is_found_by_one_that_begins_late),
         cmocka_unit_test(who_lies_of_others_is_found_and_shut_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

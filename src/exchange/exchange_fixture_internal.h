@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,8 @@ struct bench {
     uint32_t target_after;  /* so many measurements on all data it counts as reached */
     bool must_fail_measuring;
     bool must_find;          /* a worker that is faulty, before it ends */
+    uint32_t pushes;         /* that count, where they are counted: */
+    sem_t late_begins;       /* after some of them */
     bool is_never_finite;    /* a loss that is measured */
     uint32_t diverges_after; /* so many measurements on all data a loss is not finite; 0: never */
     uint32_t full_count;     /* of those */
@@ -220,6 +223,7 @@ static inline struct bench *bench_new(void)
     assert_non_null(bench);
     data_make(&bench->data, 11);
     pthread_mutex_init(&bench->gate, NULL);
+    sem_init(&bench->late_begins, 0, 0);
     ASSERT_OK(loop_open(&clock_system, &bench->loop, &error));
     bench->worker_count = WORKERS;
     bench->target_accuracy = 0.96;
