@@ -48,6 +48,7 @@ struct worker {
     uint64_t bad_at_step;       /* parameters become not finite; 0: never */
     uint64_t diverge_at_step;   /* says that its loss is not finite; 0: never */
     uint64_t rejoin_at_step;    /* on second_fd */
+    bool is_cut_off;            /* nobody is at its other end */
     int second_fd;
     float parameters[FEATURES];
     struct exchange_client_status status; /* at the end */
@@ -207,6 +208,7 @@ static inline struct exchange_server_options server_options(struct bench *bench,
         .parameter_count = FEATURES,
         .parameters = zero,
         .world = WORKERS,
+        .silent_ms = HUNG_MS, /* a busy machine's worker is not dead */
         .find_peer = find_peer,
         .measure = measure,
         .measure_context = bench,

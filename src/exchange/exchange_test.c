@@ -33,6 +33,8 @@ static void worker_open(struct bench *bench, uint32_t rank, const char *policy, 
     ASSERT_OK(exchange_client_attach_take(worker->client, 0, fd, 0, &error));
     if (worker->rejoin_at_step > 0)
         stream_open(bench, &worker->second_fd);
+    if (worker->is_cut_off)
+        shutdown(worker->second_fd, SHUT_RDWR);
 }
 
 static void bench_run(struct bench *bench, const struct exchange_server_options *options)
@@ -392,6 +394,17 @@ TEST(most_workers_must_say_that_they_diverged)
     assert_non_null(strstr(all->reason, "the loss of 2 of 3 workers is not finite"));
 }
 
+TEST(a_worker_that_is_cut_off_for_good_keeps_nobody_from_the_end)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    const struct exchange_server_options options = server_options(bench, "bsp");
+    bench->workers[0].rejoin_at_step = TURN_STEP;
+    bench->workers[0].is_cut_off = true;
+    bench_run(bench, &options);
+    assert_target_reached(bench);
+    assert_string_equal(bench->workers[0].status.reason, "it is over");
+}
+
 TEST(a_failed_measurement_ends_training_with_the_reason)
 {
     AUTO(bench) struct bench *bench = bench_new();
@@ -414,6 +427,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_dies_stops_nobody_under_any_policy),
         cmocka_unit_test(a_worker_that_leaves_in_good_order_has_pushed_all_it_learnt),
         cmocka_unit_test(a_worker_with_a_new_stream_goes_on_under_any_policy),
+        cmocka_unit_test(a_worker_that_is_cut_off_for_good_keeps_nobody_from_the_end),
         cmocka_unit_test(a_worker_whose_update_is_not_finite_leaves_alone),
         cmocka_unit_test(training_ends_after_its_epochs),
         cmocka_unit_test(a_short_training_is_measured_more_than_once),

@@ -86,6 +86,14 @@ static inline void worker_start(struct worker *worker)
     assert_int_equal(pthread_create(&worker->training_thread, NULL, training_run, worker), 0);
 }
 
+/* Who lost its link hears of no end. */
+static inline void worker_stop(void *context)
+{
+    struct worker *worker = context;
+    if (worker->client)
+        exchange_client_stop(worker->client, "it is over");
+}
+
 /* Its workers train to the end of it all; what the server knew then is kept. */
 static inline void bench_finish(struct bench *bench)
 {
@@ -102,6 +110,7 @@ static inline void bench_finish(struct bench *bench)
     exchange_server_free(TAKE(bench->server));
     atomic_store(&bench->is_over, true);
     for (uint32_t i = 0; i < bench->worker_count; i++) {
+        loop_post(bench->workers[i].loop, worker_stop, &bench->workers[i]);
         pthread_join(bench->workers[i].training_thread, NULL);
         pthread_join(bench->workers[i].link_thread, NULL);
     }
