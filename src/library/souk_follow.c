@@ -252,6 +252,13 @@ static void on_job(void *context, const struct api_job *job)
     push_take(follow, queued);
 }
 
+/* Whoever said something while no events came may say nothing more. */
+static void on_stream(void *context, const struct api_job *job)
+{
+    struct error ignored; /* as in on_log */
+    (void)fill_all(context, job, &ignored);
+}
+
 static void on_reach(void *context, int64_t since_ms, const char *reason)
 {
     const struct text text = reason ? TEXT("away") : TEXT("reached");
@@ -328,6 +335,7 @@ static void *run(void *context)
         .client = follow->client,
         .job = follow->job,
         .on_log = follow->kinds & SOUK_EVENT_LOG ? on_log : NULL,
+        .on_stream = follow->kinds & SOUK_EVENT_LOG ? on_stream : NULL,
         .on_metric = follow->kinds & SOUK_EVENT_METRIC ? on_metric : NULL,
         .on_job = on_job,
         .on_reach = follow->kinds & SOUK_EVENT_MARKET ? on_reach : NULL,

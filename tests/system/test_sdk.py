@@ -21,6 +21,7 @@ import pytest
 
 from checkpoints import processes_with
 from program import ROOT
+from scripted_market import ScriptedMarket
 from serving import HUNG_S, PROGRAM, Market, is_built_with
 from training import Lender, submit, wait_for
 
@@ -124,6 +125,59 @@ def test_metrics_say_whose_they_are_and_when(place, client):
             seen.add((event.rank, event.source, event.is_server))
     assert len(seen) == 2, seen
     client.cancel(job)
+
+
+class AwayMarket(ScriptedMarket):
+    """Its events break once. A rank says one line more after the job was read and before they begin anew; and nothing after it."""
+
+    def __init__(self):
+        super().__init__()
+        self.streams, self.has_told, self.has_said_more, self.is_over = 0, threading.Event(), False, threading.Event()
+        self.on("GET", "/v1/account", {"id": 1, "name": "borrower"})
+        self.on("GET", "/v1/jobs/7", {"id": 7, "name": "talk", "state": "running", "leases": [
+            {"id": 2, "fence": 1, "role": "worker", "rank": 0, "state": "running"}]})
+        self.say(0, "line 1\n")
+
+    def say(self, offset, text):
+        for start, part in ((offset, text), (offset + len(text), "")):
+            self.on("GET", f"/v1/jobs/7/logs?lease=2&offset={start}", {
+                "job": 7, "lease": 2, "offset": start, "next_offset": start + len(part), "text": part, "is_end": False})
+
+    def answer(self, handler, body):
+        if handler.path.endswith("/events"):
+            self.tell_events(handler)
+            return
+        if handler.path == "/v1/jobs/7" and self.has_said_more:
+            self.is_over.wait()
+        super().answer(handler, body)
+        if "/logs?" in handler.path:
+            self.has_told.set()
+
+    def tell_events(self, handler):
+        self.streams += 1
+        if self.streams >= 2:
+            self.has_told.wait()
+            self.has_said_more = True
+            self.say(len("line 1\n"), "line 2\n")
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.end_headers()
+        handler.wfile.write(b": here\n\n")
+        handler.wfile.flush()
+        handler.close_connection = True
+        if self.streams >= 2:
+            self.is_over.wait()
+        self.has_told.clear()
+
+
+def test_lines_that_came_while_there_were_no_events_come_with_the_next(tmp_path):
+    market = AwayMarket()
+    with sdk.Client(market.url, "token", config_dir=tmp_path) as client, client.follow(7, sdk.client.LOG) as follow:
+        try:
+            assert [follow.next(HUNG_S).text for _ in range(2)] == ["line 1\n", "line 2\n"]
+        finally:
+            market.is_over.set()
+    market.stop()
 
 
 def test_a_cancelled_job_is_an_exception_with_the_job(client):
