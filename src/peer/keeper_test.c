@@ -184,17 +184,42 @@ static void keeper_of_a_lease_that_has_ended_goes_when_it_is_told_to(void **stat
     assert_int_equal(wait_for(market, LEASE_MESSAGE_HELLO, -1)->hello.running_count, 0);
 }
 
+enum { GROUPS_MAX = 8, GROUP_SIZE = 300 };
+
+/* The control groups of the last lease's sandbox, as its note names them; none where a user may
+ * make none. */
+static size_t read_groups(const struct market *market, char out[GROUPS_MAX][GROUP_SIZE])
+{
+    char path[160];
+    size_t count = 0;
+    snprintf(path, sizeof(path), "%s/sandboxes/lease-%" PRIu64 "-1.sandbox", market->state_dir,
+             market->next_lease);
+    FILE *note = fopen(path, "re");
+    assert_non_null(note);
+    for (char line[GROUP_SIZE]; fgets(line, sizeof(line), note);)
+        if (count < GROUPS_MAX && sscanf(line, "cgroup %299s", out[count]) == 1)
+            count++;
+    fclose(note);
+    return count;
+}
+
 static void lease_nobody_takes_up_ends_when_it_expires(void **state)
 {
     struct market *market = *state;
+    char groups[GROUPS_MAX][GROUP_SIZE];
     wait_for(market, LEASE_MESSAGE_HELLO, -1);
     turn(market);
     start_lease(market, 3000);
     wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    const size_t group_count = read_groups(market, groups);
+    for (size_t i = 0; i < group_count; i++)
+        assert_int_equal(access(groups[i], F_OK), 0);
     kill(market->daemon, SIGKILL);
     wait_for_daemon(market);
     assert_true(find_keeper(market) > 0);
     assert_nothing_left(market);
+    for (size_t i = 0; i < group_count; i++)
+        assert_int_not_equal(access(groups[i], F_OK), 0);
     start_daemon(market, NULL); /* what only a daemon can clear away */
     wait_for(market, LEASE_MESSAGE_HELLO, -1);
 }
