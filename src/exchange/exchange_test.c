@@ -251,6 +251,30 @@ TEST(training_ends_after_its_epochs)
     }
 }
 
+/* Else it would train an hour more, or all epochs again. */
+TEST(a_successor_ends_by_what_was_done_before_it_too)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "bsp");
+    options.done =
+        (struct exchange_progress_made){.elapsed_ms = 3600000, .samples = (EPOCHS - 1) * SAMPLES};
+    options.min_time_ms = 3600000;
+    bench_run(bench, &options);
+    assert_target_reached(bench);
+
+    AUTO(bench) struct bench *other = bench_new();
+    options = server_options(other, "bsp");
+    options.done.samples = (EPOCHS - 1) * SAMPLES;
+    options.epochs = EPOCHS;
+    other->target_accuracy = 0;
+    bench_run(other, &options);
+    assert_string_equal(exchange_end_name(other->outcome.end), "epochs");
+    uint64_t samples = 0;
+    for (uint32_t rank = 0; rank < WORKERS; rank++)
+        samples += status_of(other, rank)->samples;
+    assert_in_range(samples, SAMPLES, 2 * SAMPLES - 1);
+}
+
 /* At its beginning, at its end and between, however long gamma is. */
 TEST(a_short_training_is_measured_more_than_once)
 {
@@ -430,6 +454,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_is_cut_off_for_good_keeps_nobody_from_the_end),
         cmocka_unit_test(a_worker_whose_update_is_not_finite_leaves_alone),
         cmocka_unit_test(training_ends_after_its_epochs),
+        cmocka_unit_test(a_successor_ends_by_what_was_done_before_it_too),
         cmocka_unit_test(a_short_training_is_measured_more_than_once),
         cmocka_unit_test(who_is_not_wanted_waits_at_the_barrier_and_comes_back_when_it_is),
         cmocka_unit_test(training_ends_when_nobody_is_left),
