@@ -130,11 +130,14 @@ def check_benches():
 
 # A number, or a constant that is not one of the limits after which something counts as hung: HUNG_S, HUNG_MS, HUNG_JOB_S.
 FIXED = r"(?:\d|(?!HUNG_)[A-Z][A-Z_]+\b)"
+INNER = r"(?:[^;()]|\((?:[^;()]|\([^;()]*\))*\))*"  # arguments, with brackets
 WAITS = {
-    ".py": rf"(?<![A-Za-z0-9_])(?:u|nano)?sleep\(|\bTimer\(|\b(?:timeout|seconds)={FIXED}|(?<![\"'])\.(?:wait|join|settimeout|result)\((?!0\)){FIXED}"
-           rf"|monotonic\(\) \+ {FIXED}|(?<!\.)\bwait_for\(.*, {FIXED}[\w.]*(?:, [\d.]+)?\)(?!\))",
-    ".mjs": rf"setTimeout\(|waitForTimeout\(|timeout: {FIXED}",
-    ".c": rf"(?<![A-Za-z0-9_])(?:u|nano)?sleep\(|alarm\({FIXED}|poll\(NULL, 0, |poll\([^;()]*, (?!0\)|NULL){FIXED}\w*\)"
+    ".py": rf"(?<![A-Za-z0-9_])(?:u|nano)?sleep\(|\bTimer\(|\b(?:timeout|seconds)={FIXED}|(?<![\"'])\.(?:wait|join|settimeout|result|poll)\((?!0\)){FIXED}"
+           rf"|monotonic\(\) \+ {FIXED}|\btime\(\) \+ {FIXED}|(?:asyncio\.|(?<!\.)\b)wait_for\(.*, {FIXED}[\w.]*(?:, [\d.]+)?\)(?!\))"
+           rf"|\bselect\.select\({INNER}, (?!0\)){FIXED}[\w.]*\)|\.select\((?!0\)){FIXED}|(?:time|monotonic|perf_counter)\(\) - [\w.]+ [<>]=? {FIXED}",
+    ".mjs": rf"setTimeout\(|waitForTimeout\(|timeout: {FIXED}|\.timeout\({FIXED}",
+    ".c": rf"(?<![A-Za-z0-9_])(?:u|nano|clock_nano)?sleep\(|alarm\({FIXED}|poll\(NULL, 0, |(?:poll|epoll_p?wait|loop_timer_start)\({INNER}, (?!0\)|NULL){FIXED}\w*\)"
+          rf"|(?<!\w)p?select\((?!{INNER}, NULL\))|timedwait\(|SO_(?:RCV|SND)TIMEO"
           rf"|(?:now_ms\(\)|clock_monotonic_ns\(&clock_system\)) \+ (?:\(\w+\))?(?:INT64_C\()?{FIXED}",
 }
 WAITS[".h"] = WAITS[".c"]
@@ -142,13 +145,13 @@ WAITS[".h"] = WAITS[".c"]
 
 def check_waits():
     """Tests wait for what happens. A sleep or a fixed deadline says on its line why it must be: `clock: ...`."""
-    tests = [*(ROOT / "tests").rglob("*"), *SRC.rglob("*_test.c"), *SRC.rglob("*_internal.h"), *SRC.glob("testing/*")]
+    tests = [*(ROOT / "tests").rglob("*"), *SRC.rglob("*_test*.c"), *SRC.rglob("*_internal.h"), *SRC.glob("testing/*")]
     bad, count = [], 0
     for path in sorted(tests):
         if path.suffix not in WAITS:
             continue
         text = path.read_text()
-        if path.name.endswith("_internal.h") and "testing/testing.h" not in text:
+        if path.name.endswith("_internal.h") and not re.search(r'"(?:testing/testing|\w+/\w+_fixture_internal)\.h"', text):
             continue
         numbers = {text.count("\n", 0, wait.start()) for wait in re.finditer(WAITS[path.suffix], text)}
         lines = text.split("\n") if numbers else []

@@ -22,8 +22,8 @@ static inline double step(struct worker *worker, struct random *random)
     }
     for (int k = 0; k < FEATURES; k++)
         worker->parameters[k] -= 0.1F * gradient[k];
-    const struct timespec pause = {0, worker->step_us * 1000}; /* this is the machine's slowness */
-    nanosleep(&pause, NULL);
+    const struct timespec pause = {0, worker->step_us * 1000};
+    nanosleep(&pause, NULL); /* clock: this is the machine's slowness */
     return loss;
 }
 
@@ -40,7 +40,7 @@ static inline void wait_until_joined(struct worker *worker)
     const struct timespec moment = {0, 1000000};
     exchange_client_status(worker->client, &worker->status);
     while (worker->status.state == EXCHANGE_CLIENT_CONNECTING && !atomic_load(worker->is_over)) {
-        nanosleep(&moment, NULL);
+        nanosleep(&moment, NULL); /* clock: between two looks */
         exchange_client_status(worker->client, &worker->status);
     }
 }

@@ -160,7 +160,7 @@ def test_connections_that_say_nothing_keep_nobody_out(place):
         while not is_over.is_set():
             while len(crowd) < 400:
                 crowd.append(socket.create_connection((host, int(port)), source_address=("127.0.1.1", 0)))
-            for closed in select.select(crowd, [], [], 0.1)[0]:
+            for closed in select.select(crowd, [], [], 0.1)[0]:  # clock: until it looks whether it is over
                 crowd.remove(closed)
                 closed.close()
             is_over.wait(0.02)  # clock: another 400 each time are enough
