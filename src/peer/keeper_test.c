@@ -203,6 +203,49 @@ static size_t read_groups(const struct market *market, char out[GROUPS_MAX][GROU
     return count;
 }
 
+static double number_in(const char *folder, const char *name, double *out_second)
+{
+    char path[GROUP_SIZE + 32];
+    double first = 0;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%lf %lf", &first, out_second) < 1) // NOLINT(cert-err34-c): zero will do
+        first = 0;
+    fclose(file);
+    return first;
+}
+
+/* Of a core; 0: this group is not about the CPU. */
+static double share_of(const char *group)
+{
+    double period = 0, ignored = 0;
+    double quota = number_in(group, "cpu.max", &period);
+    if (quota == 0) {
+        quota = number_in(group, "cpu.cfs_quota_us", &ignored);
+        period = number_in(group, "cpu.cfs_period_us", &ignored);
+    }
+    return period > 0 ? quota / period : 0;
+}
+
+static void lease_has_the_cores_that_it_is_paid_for(void **state)
+{
+    struct market *market = *state;
+    char groups[GROUPS_MAX][GROUP_SIZE];
+    double share = 0;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    const size_t group_count = read_groups(market, groups);
+    if (group_count == 0)
+        SKIP("no control groups here");
+    for (size_t i = 0; i < group_count && share == 0; i++)
+        share = share_of(groups[i]);
+    assert_true(share == 0.5);
+}
+
 static void lease_nobody_takes_up_ends_when_it_expires(void **state)
 {
     struct market *market = *state;
@@ -467,6 +510,7 @@ static int run(void)
         DAEMON_TEST(lease_that_ends_without_a_daemon_is_told_by_the_next),
         DAEMON_TEST(lease_whose_results_wait_ends_when_its_keeper_is_told_to),
         DAEMON_TEST(keeper_of_a_lease_that_has_ended_goes_when_it_is_told_to),
+        DAEMON_TEST(lease_has_the_cores_that_it_is_paid_for),
         DAEMON_TEST(lease_nobody_takes_up_ends_when_it_expires),
         DAEMON_TEST(lease_that_waits_for_its_image_goes_on_when_the_market_comes_back),
         DAEMON_TEST(lease_is_lost_with_its_keeper),
