@@ -38,6 +38,7 @@ static void open_between(struct fixture *fixture)
     ASSERT_OK(link_open_take(&server, right[0], &fixture->server.link, &error));
     while (!fixture->client.is_open || !fixture->server.is_open) {
         step(fixture, 0);
+        assert_false(fixture->client.is_closed || fixture->server.is_closed);
         carry(left[1], right[1]);
         carry(right[1], left[1]);
     }

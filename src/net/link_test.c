@@ -163,8 +163,10 @@ static void open_pair(struct fixture *fixture, void (*make_pair)(int fds[2]))
     const struct link_options client = options_of(fixture, &fixture->client);
     const struct link_options server = options_of(fixture, &fixture->server);
     open_ends(fixture, &client, &server, make_pair);
-    while (!fixture->client.is_open || !fixture->server.is_open)
+    while (!fixture->client.is_open || !fixture->server.is_open) {
         ASSERT_OK(loop_step(fixture->loop, -1, &error));
+        assert_false(fixture->client.is_closed || fixture->server.is_closed);
+    }
 }
 
 static void run_until_closed(struct fixture *fixture, const struct end *end)

@@ -115,8 +115,10 @@ static void fixture_connect(struct fixture *fixture, int64_t seal_key_bytes)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     open_end(fixture, &fixture->client, fds[0], KEY, seal_key_bytes);
     open_end(fixture, &fixture->server, fds[1], NULL, seal_key_bytes);
-    while (!fixture->client.is_open || !fixture->server.is_open)
+    while (!fixture->client.is_open || !fixture->server.is_open) {
         step(fixture);
+        assert_false(fixture->client.is_closed || fixture->server.is_closed);
+    }
 }
 
 static void fixture_close(struct fixture *fixture)
@@ -281,6 +283,7 @@ static void middle_open(struct middle *middle)
     char bytes[4096];
     while (!middle->fixture.client.is_open || !middle->fixture.server.is_open) {
         ASSERT_OK(loop_step(middle->fixture.loop, 1, &error));
+        assert_false(middle->fixture.client.is_closed || middle->fixture.server.is_closed);
         ssize_t size = read(middle->client_fd, bytes, sizeof(bytes));
         if (size > 0)
             assert_int_equal(write(middle->server_fd, bytes, (size_t)size), size);

@@ -126,6 +126,7 @@ static void link_pair_on(struct fixture *fixture, struct loop *far, struct loose
     while (!ends[0].is_open || !ends[1].is_open) {
         ASSERT_OK(loop_step(fixture->loop, 1, &error));
         ASSERT_OK(loop_step(far, 1, &error));
+        assert_false(ends[0].is_closed || ends[1].is_closed);
     }
 }
 
