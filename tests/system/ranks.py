@@ -13,7 +13,7 @@ class Place:
     """A market with lenders whose machines permit job networks."""
 
     def __init__(self, folder, names, market_options=()):
-        self.folder, self.lenders, self.dead = folder, {}, []
+        self.folder, self.lenders, self.dead, self.before = folder, {}, [], []
         self.market = Market(folder / "market", *market_options)
         # Of all at one address the first gets the first credits.
         self.token, self.lender_token = self.market.sign_up("borrower"), self.market.sign_up("lender")
@@ -36,11 +36,16 @@ class Place:
         self.lenders[name].die()
         self.dead.append(name)
 
-    def stop(self):
-        for name in self.dead:  # started again, it clears what its former self left
+    def revive(self):
+        """Started again, the dead clear what their former selves left. All are online afterwards."""
+        for name in self.dead:
             wait_for("the market to notice", lambda: name not in self.online())
             self.lenders[name].start()
-            wait_for("its return", lambda: name in self.online())
+        self.dead.clear()
+        wait_for("all lenders", lambda: self.lenders.keys() <= set(self.online()))
+
+    def stop(self):
+        self.revive()
         for lender in self.lenders.values():
             lender.stop()
         self.market.stop()
@@ -56,6 +61,7 @@ class Place:
         job = {"name": "framework", "resources": {"cpus": 0.2, "memory": 0.2}, "workdir": str(files),
                "run": "exec /usr/bin/python3 script.py", "market": {"max_run_time": "5m"}, **job}
         (self.folder / "job.yaml").write_text(json.dumps(job))
+        self.before = self.jobs()
         return subprocess.Popen(
             [PROGRAM, "job", "submit", "-y", str(self.folder / "job.yaml"), "--server", self.market.url,
              "--config-dir", str(self.folder / "config")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -66,9 +72,15 @@ class Place:
         process.out, process.err = process.communicate(timeout=HUNG_S)
         return process
 
+    def jobs(self):
+        return [job["id"] for job in self.market.get("/v1/jobs", self.token).json["items"]]
+
+    def has_begun(self):
+        """Whether the market has the job that was started last."""
+        return self.jobs() != self.before
+
     def job(self):
-        return self.market.get(f"/v1/jobs/{self.market.get('/v1/jobs', self.token).json['items'][0]['id']}",
-                               self.token).json
+        return self.market.get(f"/v1/jobs/{self.jobs()[0]}", self.token).json
 
     def log(self, rank):
         """What the rank's newest lease said."""
