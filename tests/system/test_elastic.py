@@ -2,33 +2,29 @@
 
 covers core/decide_resize.c, exchange/server_epoch.c, worker/epoch_schedule.c, server/tick.c
 """
-import contextlib
 import json
 import os
 import re
 import subprocess
+
+import pytest
 
 from functions import few_records
 from serving import HUNG_S, PROGRAM, Market, audit
 from training import Lender, job_spec, wait_for
 
 
-@contextlib.contextmanager
-def market_of(tmp_path, count):
-    """A market with so many machines for workers, each of half a core."""
-    market = Market(tmp_path / "market")
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A market with four machines for workers, each of half a core."""
+    folder = tmp_path_factory.mktemp("place")
+    market = Market(folder / "market")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
-    lenders = []
-
-    def add():
-        lenders.append(Lender(market, lender_token, tmp_path / f"lender-{len(lenders)}", f"lender-{len(lenders)}"))
-        wait_for("the machine", lambda: len(lenders) + 1 == sum(
-            m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
-
+    lenders = [Lender(market, lender_token, folder / f"lender-{i}", f"lender-{i}") for i in range(4)]
     try:
-        for _ in range(count):
-            add()
-        yield market, token, add
+        wait_for("the machines and the market's own", lambda: 5 == sum(
+            m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+        yield market, token
     finally:
         for lender in lenders:
             lender.stop()
@@ -86,10 +82,11 @@ def assert_books(market, token, job):
     assert bill["held_microcredits"] == 0 and bill["ledger_sum_microcredits"] == 0
     assert bill["spent_microcredits"] == sum(leases.values()) == sum(line["posted_microcredits"] for line in bill["lines"])
     account = market.get("/v1/account", token).json
-    assert account["available_microcredits"] == 10_000_000 - bill["spent_microcredits"]
+    spent = sum(each["spent_microcredits"] for each in market.get("/v1/jobs", token).json["items"])
+    assert account["available_microcredits"] == 10_000_000 - spent
 
 
-def test_a_job_grows_from_one_worker_to_four(tmp_path):
+def test_a_job_grows_from_one_worker_to_four(place, tmp_path):
     """It has epochs enough until all have come, and is then cancelled."""
     (tmp_path / "job.yaml").write_text("""\
 name: growing
@@ -99,65 +96,65 @@ train: {model: logistic, data: fashion-mnist, batch: 8, epochs: 1000000, optimiz
 sync: {policy: hsp, schedule: grow, tick: 1s, gamma: 1s}
 market: {max_run_time: 600s, max_total_cost: 5}
 """)
-    with market_of(tmp_path, 4) as (market, token, _):
-        souk(market, token, tmp_path, "job", "submit", "-y", "--detach", str(tmp_path / "job.yaml"), "--dataset-dir",
-             few_records().name)
-        job = market.get("/v1/jobs", token).json["items"][0]["id"]
-        first = wait_for("its first worker", lambda: (lambda j: j if j["state"] == "running" else None)(job_of(market, token, job)))
-        assert first["num_nodes_max"] == 4 and sorted({lease["rank"] for lease in workers_of(first)})[0] == 0
-        done = wait_for("work of four", lambda: (
-            lambda j: j if sum(lease["commits"] > 0 for lease in workers_of(j)) == 4 else None)(job_of(market, token, job)), step=0.05)
-        assert (done["worker_count"], done["workers_wanted"]) == (4, 4)
-        assert "4 of 4 wanted (1 to 4) workers" in souk(market, token, tmp_path, "job", "show", str(job))
-        assert "4 of 4 workers wanted now (1 to 4)" in souk(market, token, tmp_path, "job", "explain", str(job))
-        assert done["policy_reason"].startswith("grow: 4 of 1 to 4 workers wanted in epoch "), done
-        epochs = epochs_of(market, token, tmp_path, job)
-        assert epochs[0] == (1, 2) and {wanted for _, wanted in epochs[1:]} == {4}, epochs
-        assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
-        done = end_of(market, token, job)
-        assert done["state"] == "cancelled", done
-        assert sorted(lease["rank"] for lease in workers_of(done)) == [0, 1, 2, 3]
-        assert_books(market, token, job)
+    market, token = place
+    souk(market, token, tmp_path, "job", "submit", "-y", "--detach", str(tmp_path / "job.yaml"), "--dataset-dir",
+         few_records().name)
+    job = market.get("/v1/jobs", token).json["items"][0]["id"]
+    first = wait_for("its first worker", lambda: (lambda j: j if j["state"] == "running" else None)(job_of(market, token, job)))
+    assert first["num_nodes_max"] == 4 and sorted({lease["rank"] for lease in workers_of(first)})[0] == 0
+    done = wait_for("work of four", lambda: (
+        lambda j: j if sum(lease["commits"] > 0 for lease in workers_of(j)) == 4 else None)(job_of(market, token, job)), step=0.05)
+    assert (done["worker_count"], done["workers_wanted"]) == (4, 4)
+    assert "4 of 4 wanted (1 to 4) workers" in souk(market, token, tmp_path, "job", "show", str(job))
+    assert "4 of 4 workers wanted now (1 to 4)" in souk(market, token, tmp_path, "job", "explain", str(job))
+    assert done["policy_reason"].startswith("grow: 4 of 1 to 4 workers wanted in epoch "), done
+    epochs = epochs_of(market, token, tmp_path, job)
+    assert epochs[0] == (1, 2) and {wanted for _, wanted in epochs[1:]} == {4}, epochs
+    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+    done = end_of(market, token, job)
+    assert done["state"] == "cancelled", done
+    assert sorted(lease["rank"] for lease in workers_of(done)) == [0, 1, 2, 3]
+    assert_books(market, token, job)
 
 
-def test_a_job_shrinks_and_gives_machines_and_credits_back(tmp_path):
-    with market_of(tmp_path, 4) as (market, token, _):
-        job = submit_steps(market, token, "decay", epochs=5)
-        wait_for("four workers", lambda: job_of(market, token, job)["worker_count"] == 4, step=0.02)
-        held = job_of(market, token, job)["held_microcredits"]
-        let_go = wait_for("one that is let go", lambda: next(
-            (lease for lease in workers_of(job_of(market, token, job)) if lease["state"] == "ended"), None))
-        assert let_go["rank"] == 3 and let_go["outcome"] == "succeeded", let_go
-        now = job_of(market, token, job)
-        if now["state"] == "running":
-            assert now["held_microcredits"] + now["spent_microcredits"] < held
-        done = end_of(market, token, job)
-        assert done["state"] == "succeeded", done
-        epochs = epochs_of(market, token, tmp_path, job)
-        assert [wanted for _, wanted in epochs[:4]] == [3, 3, 2, 1] and epochs[3][0] <= 2, epochs
-        leases = workers_of(done)
-        assert sorted(lease["rank"] for lease in leases) == [0, 1, 2, 3]  # nobody followed them
-        assert {lease["outcome"] for lease in leases} == {"succeeded"}, leases
-        # Who came when the first epoch was over already has done nothing, and is paid nothing.
-        assert all((lease["billed_ms"] > 0) == (lease["commits"] > 0) for lease in leases), leases
-        assert_books(market, token, job)
+def test_a_job_shrinks_and_gives_machines_and_credits_back(place, tmp_path):
+    market, token = place
+    job = submit_steps(market, token, "decay", epochs=5)
+    wait_for("four workers", lambda: job_of(market, token, job)["worker_count"] == 4, step=0.02)
+    held = job_of(market, token, job)["held_microcredits"]
+    let_go = wait_for("one that is let go", lambda: next(
+        (lease for lease in workers_of(job_of(market, token, job)) if lease["state"] == "ended"), None))
+    assert let_go["rank"] == 3 and let_go["outcome"] == "succeeded", let_go
+    now = job_of(market, token, job)
+    if now["state"] == "running":
+        assert now["held_microcredits"] + now["spent_microcredits"] < held
+    done = end_of(market, token, job)
+    assert done["state"] == "succeeded", done
+    epochs = epochs_of(market, token, tmp_path, job)
+    assert [wanted for _, wanted in epochs[:4]] == [3, 3, 2, 1] and epochs[3][0] <= 2, epochs
+    leases = workers_of(done)
+    assert sorted(lease["rank"] for lease in leases) == [0, 1, 2, 3]  # nobody followed them
+    assert {lease["outcome"] for lease in leases} == {"succeeded"}, leases
+    # Who came when the first epoch was over already has done nothing, and is paid nothing.
+    assert all((lease["billed_ms"] > 0) == (lease["commits"] > 0) for lease in leases), leases
+    assert_books(market, token, job)
 
 
-def test_a_job_goes_on_with_those_there_are_where_more_cannot_be_had(tmp_path):
-    with market_of(tmp_path, 2) as (market, token, add):
-        job = submit_steps(market, token, "grow", epochs=10000)
-        now = wait_for("more to be wanted than there are, and work of those", lambda: (
-            lambda j: j if j["workers_wanted"] == 4 and sum(lease["commits"] > 0 for lease in workers_of(j)) == 2 else None)(
-                job_of(market, token, job)))
-        assert (now["state"], now["worker_count"]) == ("running", 2)
-        told = souk(market, token, tmp_path, "job", "explain", str(job))
-        assert "the others as soon as there is room for them" in told, told
-        count = len(epochs_of(market, token, tmp_path, job))
-        wait_for("another epoch", lambda: len(epochs_of(market, token, tmp_path, job)) > count + 1)
-        assert epochs_of(market, token, tmp_path, job)[-1] == (2, 4)
-        assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
-        assert len(workers_of(end_of(market, token, job))) == 2
-        assert_books(market, token, job)
+def test_a_job_goes_on_with_those_there_are_where_more_cannot_be_had(place, tmp_path):
+    market, token = place
+    job = submit_steps(market, token, "grow", epochs=10000, most=8)
+    now = wait_for("more to be wanted than there are, and work of those", lambda: (
+        lambda j: j if j["workers_wanted"] == 8 and sum(lease["commits"] > 0 for lease in workers_of(j)) == 4 else None)(
+            job_of(market, token, job)))
+    assert (now["state"], now["worker_count"]) == ("running", 4)
+    told = souk(market, token, tmp_path, "job", "explain", str(job))
+    assert "the others as soon as there is room for them" in told, told
+    count = len(epochs_of(market, token, tmp_path, job))
+    wait_for("another epoch", lambda: len(epochs_of(market, token, tmp_path, job)) > count + 1)
+    assert epochs_of(market, token, tmp_path, job)[-1] == (4, 8)
+    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+    assert len(workers_of(end_of(market, token, job))) == 4
+    assert_books(market, token, job)
 
 
 def test_a_schedule_needs_a_range_and_epochs(tmp_path):
