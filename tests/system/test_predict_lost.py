@@ -21,6 +21,7 @@ def running(market):
 
 def test_a_lost_machines_part_is_told_by_another(tmp_path):
     with open_market(tmp_path, "first", "second", "third") as market:
+        assert market.call("PUT", "/v1/settings", {"lost_ms": 500}, market.operator_token()).status == 200
         model, rows = train(market, tmp_path), write_rows(tmp_path / "rows.csv", 100000)
         here = souk(market, "model", "predict", model, "--data", rows).out
         process = start(market, "model", "predict", model, "--data", rows, "-n", 2, "-y", *LEAST, "-o", tmp_path / "told.csv")
