@@ -17,7 +17,7 @@ from training import Lender, wait_for
 
 ACCOUNT_MAX = 8  # DOWNLOAD_ACCOUNT_MAX
 MIB = 1 << 20
-SIZE = 200 * MIB
+SIZE = 64 * MIB
 
 
 @pytest.fixture
