@@ -2,7 +2,7 @@
 """How soon training goes on when a worker or the parameter server is killed.
 
     bench/recover.py [--json] [--policies adsp,ssp,tap,bsp] [--parts process,keeper,machine] [--interval 30]
-                     [--program build/souk]
+                     [--workers 4] [--program build/souk]
 
 A real market, seven real lenders on this machine (five for workers, two for parameter servers), LeNet-5 on
 four workers of a fifth of a core each. SIGKILL goes to the process that trains, in its sandbox.
@@ -33,7 +33,6 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOALS = {"survivor_stall_ms": "<= 1000", "bsp_release_ms": "<= 5000", "replacement_ms": "<= 10000",
          "ps_resume_ms": "<= 10000", "ps_lost_ms": "<= interval"}
-WORKERS = 4
 SAMPLE_S = 0.01
 
 
@@ -43,6 +42,7 @@ def arguments():
     parser.add_argument("--policies", default="adsp,ssp,tap,bsp", help="under which a worker is killed")
     parser.add_argument("--parts", default="process,keeper,machine", help="of a parameter server, that are killed")
     parser.add_argument("--interval", type=int, default=30, help="between checkpoints, in seconds")
+    parser.add_argument("--workers", type=int, default=4, help="of each job")
     parser.add_argument("--program", default=str(ROOT / "build/souk"))
     return parser.parse_args()
 
@@ -87,12 +87,13 @@ class Stalls(threading.Thread):
 
 
 class Place:
-    def __init__(self, folder):
+    def __init__(self, folder, workers):
+        self.workers = workers
         self.market = Market(folder / "market", "--no-local-lender")
         self.token = self.market.sign_up("borrower")
         lender_token = self.market.sign_up("lender")
         self.lenders = {name: Lender(self.market, lender_token, folder / name, name, name.split("-")[0])
-                        for name in [*(f"worker-{i}" for i in range(WORKERS + 1)), "server-0", "server-1"]}
+                        for name in [*(f"worker-{i}" for i in range(workers + 1)), "server-0", "server-1"]}
         wait_for("all machines", lambda: len(self.lenders) == sum(
             m["state"] == "online" for m in self.get("/v1/machines")["items"]))
 
@@ -127,12 +128,12 @@ class Place:
 
     @contextlib.contextmanager
     def job(self, policy, interval_s):
-        spec = job_spec(self.market, self.token, WORKERS, min_time="1h", max_run_time="2h")
+        spec = job_spec(self.market, self.token, self.workers, min_time="1h", max_run_time="2h")
         spec["resources"] = {"cpus": "0.2", "memory": "0.2"}
         spec["train"]["model"] = "lenet5"
         spec["sync"] = {"policy": policy, "gamma": "2s", "tick": "1s", "checkpoint_interval": f"{interval_s}s"}
         job = self.market.post("/v1/jobs", spec, self.token).json["id"]
-        wait_for("pushes of all workers", lambda: WORKERS == sum(
+        wait_for("pushes of all workers", lambda: self.workers == sum(
             worker["role"] == "worker" and worker["commits"] > 3 for worker in self.figures(job).values()), 60)
         try:
             yield job
@@ -191,7 +192,7 @@ def kill_server(place, part, interval_s):
 def measure(wanted):
     cases = {}
     with tempfile.TemporaryDirectory(prefix="souk-recover-") as folder:
-        place = Place(pathlib.Path(folder))
+        place = Place(pathlib.Path(folder), wanted.workers)
         try:
             for policy in filter(None, wanted.policies.split(",")):
                 cases[policy] = kill_worker(place, policy)

@@ -94,20 +94,20 @@ def test_the_start_of_a_lease_is_measured_warm_and_cold(tmp_path):
 @pytest.mark.skipif("SOUK_DATA" not in os.environ, reason="SOUK_DATA names no folder with real data")
 def test_the_runs_of_axon_are_measured_from_submission_to_end():
     bench = pathlib.Path(__file__).parents[2] / "bench/axon.py"
-    done = subprocess.run([sys.executable, str(bench), "--program", PROGRAM, "--rows", "322", "2000", "--nodes", "1", "2",
+    done = subprocess.run([sys.executable, str(bench), "--program", PROGRAM, "--rows", "2000", "--nodes", "1", "2",
                            "--repeats", "1", "--part", "rows", "--json"],
                           capture_output=True, text=True, timeout=HUNG_S)
     assert done.returncode == 0, done
     figures = json.loads(done.stdout)
     overhead = figures["overhead_ms"]
-    assert 0 < overhead["median"] <= overhead["max"] and overhead["by_rows"].keys() == {"322", "2000"}
-    assert figures["best_nodes"]["322"] in (1, 2) and figures["accuracy"]["2000"] > 0.5
+    assert 0 < overhead["median"] <= overhead["max"] and overhead["by_rows"].keys() == {"2000"}
+    assert figures["best_nodes"]["2000"] in (1, 2) and figures["accuracy"]["2000"] > 0.5
 
 
 def test_recovery_is_measured_of_a_parameter_server_that_goes_on_from_its_checkpoint():
     bench = pathlib.Path(__file__).parents[2] / "bench/recover.py"
     done = subprocess.run([sys.executable, str(bench), "--program", PROGRAM, "--policies", "", "--parts", "process",
-                           "--interval", "3", "--json"], capture_output=True, text=True, timeout=HUNG_JOB_S)
+                           "--interval", "3", "--workers", "1", "--json"], capture_output=True, text=True, timeout=HUNG_JOB_S)
     assert done.returncode == 0, done
     figures = json.loads(done.stdout)
     assert figures["ps_resume_ms"] > 0 and figures["ps_lost_ms"] > 0
