@@ -11,7 +11,7 @@ PROGRAM = os.environ["SOUK_PROGRAM"]
 
 
 def test_a_fresh_seed_meets_the_goals():
-    done = subprocess.run([PROGRAM, "sim", "recommend", "--cases", "32", "--seed", "2026", "--json", "--quiet"],
+    done = subprocess.run([PROGRAM, "sim", "recommend", "--cases", "16", "--seed", "2026", "--json", "--quiet"],
                           capture_output=True, text=True, timeout=HUNG_JOB_S)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
