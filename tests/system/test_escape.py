@@ -214,7 +214,7 @@ def test_a_job_with_the_internet_reaches_nothing_of_the_home(place):
 
 
 # One for each of the ways in which a lease ends that takes too much. Every kind, in a sandbox alone: sandbox/escape_test.c.
-BOMBS = ["forks", "fork-storm", "memory", "tmp", "pipes", "disk", "disk-inodes"]
+BOMBS = ["fork-storm", "memory", "tmp", "disk", "disk-inodes"]
 ENDS = ("the job used more memory than the", "filled the disk it was given", "ended by signal")
 
 
@@ -289,16 +289,12 @@ def end_of(place, job):
     return done["state"], done.get("reason", "") + json.dumps(done["leases"]) + log["text"]
 
 
+# What is in them is refused or not by src/blob/archive_test.c, which has every kind.
 ARCHIVES = {
     "a path that walks up": [member("../escaped")],
-    "one that walks down first": [member("a/../../escaped")],
-    "a path from the root": [member("/tmp/escaped")],
     "a path to the results": [member("/lease/out/escaped")],
     "a hard link out": [member("hard", tarfile.LNKTYPE, "/etc/passwd")],
-    "a device": [member("device", tarfile.CHRTYPE)],
-    "a pipe": [member("pipe", tarfile.FIFOTYPE)],
     "through a link": [member("door", tarfile.SYMTYPE, "/lease/out"), member("door/escaped")],
-    "through a link up": [member("door", tarfile.SYMTYPE, ".."), member("door/escaped")],
 }
 
 
