@@ -180,7 +180,7 @@ def npy(path, shape, block, times):
 
 
 def test_data_larger_than_the_memory_of_either_end(place):
-    """192 MiB through a client that may have 128 MiB of its own and a worker that has 80 MiB in all."""
+    """144 MiB through a client that may have 128 MiB of its own and a worker that has 80 MiB in all."""
     if b"__asan_init" in open(PROGRAM, "rb").read():
         pytest.skip("the sanitizer's own memory is in the way")
     folder = place[2] / "large"
@@ -188,8 +188,8 @@ def test_data_larger_than_the_memory_of_either_end(place):
     chance = random.Random(5)
     labels = bytes(chance.randrange(2) for _ in range(4096))
     records = b"".join(bytes([60 + 120 * label + chance.randrange(40)]) * 1024 for label in labels)
-    npy(folder / "x_train.npy", (48 * 4096, 32, 32), records, 48)
-    npy(folder / "y_train.npy", (48 * 4096,), labels, 48)
+    npy(folder / "x_train.npy", (36 * 4096, 32, 32), records, 36)
+    npy(folder / "y_train.npy", (36 * 4096,), labels, 36)
     job = {"name": "large", "num_nodes": 1, "resources": {"cpus": "0.1+", "memory": "80MiB", "disk_size": "0.5"},
            "train": {"data": f"{folder}/", "model": "logistic", "batch": 512, "epochs": 1, "optimizer": {"lr": 0.01}},
            "market": {"max_run_time": "10m"}}
@@ -199,7 +199,7 @@ def test_data_larger_than_the_memory_of_either_end(place):
     assert done.returncode == 0, done
     job = json.loads(done.stdout)
     assert job["state"] == "succeeded" and job["test_accuracy"] > 0.99, job
-    assert job["samples"] > 170000, job  # all of it was drawn
+    assert job["samples"] > 130000, job  # all of it was drawn
 
 
 def test_what_does_not_go_together_is_said_before_anything_is_sent(place):
