@@ -72,7 +72,7 @@ def place(tmp_path_factory):
 def submit(market, token):
     """It trains until it is cancelled."""
     spec = job_spec(market, token, 2, min_time="1h", max_run_time="1h")
-    spec["resources"]["cpus"] = "0.2"
+    spec["resources"]["cpus"] = "0.1"
     spec["sync"]["checkpoint_interval"] = "1s"
     answer = market.post("/v1/jobs", spec, token)
     assert answer.status == 201, answer
@@ -167,39 +167,39 @@ def submit_file(market, token, folder, spec, *arguments):
     return souk(market, token, folder, "job", "submit", "job.yaml", "-y", "-d", *arguments)
 
 
-def test_a_job_goes_on_from_the_checkpoint_of_another_with_fewer_workers(tmp_path):
-    with running(tmp_path) as (market, token, _, _):
-        spec = job_spec(market, token, 2, min_time="2s")
-        first = int(submit_file(market, token, tmp_path, spec).stdout)
-        assert_succeeds(market, token, first)
-        fetched = souk(market, token, tmp_path, "job", "fetch", str(first), "--output", "fetched")
-        assert fetched.returncode == 0, fetched
-        checkpoint = tmp_path / "fetched" / "checkpoint"
-        assert checkpoint.exists(), fetched
+def test_a_job_goes_on_from_the_checkpoint_of_another_with_fewer_workers(place, tmp_path):
+    market, token, _ = place
+    spec = job_spec(market, token, 2, min_time="2s")
+    first = int(submit_file(market, token, tmp_path, spec).stdout)
+    assert_succeeds(market, token, first)
+    fetched = souk(market, token, tmp_path, "job", "fetch", str(first), "--output", "fetched")
+    assert fetched.returncode == 0, fetched
+    checkpoint = tmp_path / "fetched" / "checkpoint"
+    assert checkpoint.exists(), fetched
 
-        other = {**spec, "train": {**spec["train"], "model": "mlp"}}
-        refused = submit_file(market, token, tmp_path, other, "--resume", str(checkpoint))
-        assert refused.returncode != 0 and "resume" in refused.stderr, refused
-        assert "logistic of 7850 parameters, not mlp of" in refused.stderr, refused
-        torn = tmp_path / "torn"
-        torn.write_bytes(checkpoint.read_bytes()[:-1])
-        refused = submit_file(market, token, tmp_path, spec, "--resume", str(torn))
-        assert refused.returncode != 0 and "checksum" in refused.stderr, refused
+    other = {**spec, "train": {**spec["train"], "model": "mlp"}}
+    refused = submit_file(market, token, tmp_path, other, "--resume", str(checkpoint))
+    assert refused.returncode != 0 and "resume" in refused.stderr, refused
+    assert "logistic of 7850 parameters, not mlp of" in refused.stderr, refused
+    torn = tmp_path / "torn"
+    torn.write_bytes(checkpoint.read_bytes()[:-1])
+    refused = submit_file(market, token, tmp_path, spec, "--resume", str(torn))
+    assert refused.returncode != 0 and "checksum" in refused.stderr, refused
 
-        refused = submit_file(market, token, tmp_path, spec, "--resume", str(tmp_path / "nowhere"))
-        assert refused.returncode != 0 and "nowhere" in refused.stderr and "Plan for" not in refused.stderr, refused
-        short = {**spec, "train": {**spec["train"], "epochs": 1}}
-        refused = submit_file(market, token, tmp_path, short, "--resume", str(checkpoint))
-        assert re.search(r"has learnt \d+ epochs already, and train.epochs is 1: raise that", refused.stderr), refused
-        assert refused.returncode == 2 and "Plan for" not in refused.stderr, refused
+    refused = submit_file(market, token, tmp_path, spec, "--resume", str(tmp_path / "nowhere"))
+    assert refused.returncode != 0 and "nowhere" in refused.stderr and "Plan for" not in refused.stderr, refused
+    short = {**spec, "train": {**spec["train"], "epochs": 1}}
+    refused = submit_file(market, token, tmp_path, short, "--resume", str(checkpoint))
+    assert re.search(r"has learnt \d+ epochs already, and train.epochs is 1: raise that", refused.stderr), refused
+    assert refused.returncode == 2 and "Plan for" not in refused.stderr, refused
 
-        # The time counts on, too: a little more than it has behind it.
-        spec = {**spec, "num_nodes": 1, "sync": {"policy": "bsp", "gamma": "1s", "tick": "1s"}}
-        spec["train"]["target"]["min_time"] = "5s"
-        second = int(submit_file(market, token, tmp_path, spec, "--resume", str(checkpoint)).stdout)
-        done = assert_succeeds(market, token, second)
-        assert [lease["role"] for lease in done["leases"]] == ["server", "worker"]
-        log = market.get(f"/v1/jobs/{second}/logs?rank=server", token).body.decode()
-        restored = int(re.search(r"checkpoint_restored steps=(\d+)", log).group(1))
-        assert restored > 0
-        assert trained(market, token, second, done["leases"][0]) > restored
+    # The time counts on, too: a little more than it has behind it.
+    spec = {**spec, "num_nodes": 1, "sync": {"policy": "bsp", "gamma": "1s", "tick": "1s"}}
+    spec["train"]["target"]["min_time"] = "5s"
+    second = int(submit_file(market, token, tmp_path, spec, "--resume", str(checkpoint)).stdout)
+    done = assert_succeeds(market, token, second)
+    assert [lease["role"] for lease in done["leases"]] == ["server", "worker"]
+    log = market.get(f"/v1/jobs/{second}/logs?rank=server", token).body.decode()
+    restored = int(re.search(r"checkpoint_restored steps=(\d+)", log).group(1))
+    assert restored > 0
+    assert trained(market, token, second, done["leases"][0]) > restored

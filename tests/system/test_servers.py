@@ -30,7 +30,7 @@ def place(tmp_path_factory):
 def submit(market, token, **sync):
     """It trains until it is cancelled."""
     spec = job_spec(market, token, 2, min_time="1h", max_run_time="1h")
-    spec["resources"]["cpus"] = "0.2"
+    spec["resources"]["cpus"] = "0.1"
     spec["sync"].update(sync)
     spec["train"]["model"] = "mlp"  # of which each range is of several runs
     answer = market.post("/v1/jobs", spec, token)
