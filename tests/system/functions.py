@@ -129,11 +129,10 @@ def instances_below(pid):
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             words = (path / "cmdline").read_bytes().split(b"\0")
-            parents = ancestors(int(path.name))
+            if b"function-instance" in words and b"bwrap" not in words[0] and pid in ancestors(int(path.name)):
+                found.append(int(path.name))
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if b"function-instance" in words and b"bwrap" not in words[0] and pid in parents:
-            found.append(int(path.name))
     return found
 
 
