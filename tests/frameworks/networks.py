@@ -130,8 +130,7 @@ class Homes(Place):
 
     def __init__(self, folder, net, names=("open", "heron", "wren"), options=()):
         self.net, self.lend_options, self.unplugged = net, options, []
-        super().__init__(folder, names, market_options=("--listen", f"{MARKET}:0", "--link-listen", f"{MARKET}:0",
-                                                        "--no-local-lender"))
+        super().__init__(folder, names, market_options=("--listen", f"{MARKET}:0", "--link-listen", f"{MARKET}:0"))
 
     def lender_of(self, name):
         os.environ["SOUK_FINGERPRINT"] = self.market.ready["fingerprint"]  # of lenders, and of who submits

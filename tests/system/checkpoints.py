@@ -26,7 +26,7 @@ class Place:
 
     def __init__(self, folder):
         self.folder = folder
-        self.market = Market(folder / "market")
+        self.market = Market(folder / "market", "--no-local-lender")
         self.lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
         self.lenders = {}
 

@@ -14,7 +14,7 @@ class Place:
 
     def __init__(self, folder, names, market_options=()):
         self.folder, self.lenders, self.dead, self.before = folder, {}, [], []
-        self.market = Market(folder / "market", *market_options)
+        self.market = Market(folder / "market", "--no-local-lender", *market_options)
         # Of all at one address the first gets the first credits.
         self.token, self.lender_token = self.market.sign_up("borrower"), self.market.sign_up("lender")
         for name in names:

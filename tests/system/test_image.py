@@ -20,7 +20,7 @@ if not os.path.exists(oci.BUSYBOX) or b"/ld-linux" in open(oci.BUSYBOX, "rb").re
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("image")
-    market = Market(folder / "market")
+    market = Market(folder / "market", "--no-local-lender")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     lender = Lender(market, lender_token, folder / "first", "first", options=("--images", "yes", "--cache", "64MiB"))
     try:
@@ -189,7 +189,7 @@ def test_what_is_no_image_is_said_before_anything_is_sent(place, tmp_path):
 
 
 def test_a_machine_that_permits_no_images_gets_none(tmp_path):
-    market = Market(tmp_path / "market")
+    market = Market(tmp_path / "market", "--no-local-lender")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     lender = Lender(market, lender_token, tmp_path / "first", "first")
     try:

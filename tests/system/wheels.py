@@ -77,7 +77,7 @@ class Index:
 
 @contextlib.contextmanager
 def open_place(folder, *options):
-    market = Market(folder / "market")
+    market = Market(folder / "market", "--no-local-lender")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     lender = Lender(market, lender_token, folder / "first", "first",
                     options=("--cores", "2", "--cache", "64MiB", *(options or ("--install", "wheels"))))
