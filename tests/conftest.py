@@ -1,11 +1,12 @@
 """All tests in Python share this: a folder that is kept when a case fails, and an exit status of its own for a file whose
 cases were all skipped.
 
-tools/run-tests names the test in SOUK_TEST and the folder that keeps failures in SOUK_FAILED.
+tools/run-tests names the test in SOUK_TEST, its run in SOUK_RUN, and the folder that keeps failures in SOUK_FAILED.
 """
 import contextlib
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import tempfile
@@ -43,9 +44,11 @@ def pytest_configure(config):
     for ignored in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_DFL)
     if not config.option.basetemp:
-        # Short, since the paths of sockets are; tools/run-tests finds it by its name when a test is killed.
+        # Short, since the paths of sockets are; tools/run-tests, which has a name for each run, finds it when a test is killed.
         config.stash[IS_OURS] = True
-        config.option.basetemp = tempfile.mkdtemp(prefix=f"souk-{name_of(config).replace('/', '-')}-")
+        run = os.environ.get("SOUK_RUN") or secrets.token_hex(4)
+        config.option.basetemp = os.path.join(tempfile.gettempdir(), f"souk-{name_of(config).replace('/', '-')}-{run}")
+        os.mkdir(config.option.basetemp, 0o700)
 
 
 def logs_below(folder):
