@@ -73,14 +73,17 @@ function noteToasts() {
   }).observe(document, { childList: true, subtree: true });
 }
 
-// What is against the rules of accessibility on the page as it is now, one line each.
+// What is against the rules of accessibility on the page as it is now, one line each. Its half a megabyte is sent once a document,
+// and of what it answers the violations alone come here.
 async function violations(context, page, without) {
-  const session = await context.newCDPSession(page);
-  await session.send("Runtime.evaluate", { expression: `window.axe === undefined && (() => {${axe}})(); 0` });
-  await session.detach();
-  const found = await page.evaluate((exclude) => window.axe.run({ include: [["html"]], exclude }, { resultTypes: ["violations"] }),
-    without.map((each) => [each]));
-  return found.violations.flatMap((rule) =>
+  if (await page.evaluate(() => window.axe === undefined)) {
+    const session = await context.newCDPSession(page);
+    await session.send("Runtime.evaluate", { expression: `(() => {${axe}})(); 0` });
+    await session.detach();
+  }
+  const found = await page.evaluate(async (exclude) =>
+    (await window.axe.run({ include: [["html"]], exclude }, { resultTypes: ["violations"] })).violations, without.map((each) => [each]));
+  return found.flatMap((rule) =>
     rule.nodes.map((node) => `${rule.id}: ${node.target.join(" ")}: ${node.failureSummary?.split("\n")[1]?.trim() ?? ""}`));
 }
 
@@ -200,8 +203,8 @@ export async function browse({ url, folder, size = "wide", reducedMotion = "redu
     colorScheme: "light",
     reducedMotion, // pictures of what moves differ, and each frame of it costs
     permissions: ["clipboard-read", "clipboard-write"],
-    // Few processes: each costs its start.
-    args: ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer",
+    // Few processes: each costs its start, and every frame the words between them.
+    args: ["--no-sandbox", "--disable-gpu", "--in-process-gpu", "--disable-software-rasterizer",
            "--disable-site-isolation-trials", "--disable-extensions", "--disable-breakpad", "--disable-quic", "--no-first-run",
            "--disable-background-networking", "--disable-component-update", "--disable-sync"],
   });
