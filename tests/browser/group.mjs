@@ -1,11 +1,6 @@
-// A group: made, joined by a code from elsewhere and seen at once, a member taken out, one joined and left.
-//
-//   node group.mjs URL_WITH_CODE FOLDER
-import { browse } from "./kit.mjs";
-
-const [url, folder] = process.argv.slice(2);
-
-await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forgive }) => {
+// A group, in the settings of whoever is signed in: made, joined by a code from elsewhere and seen at once, a member taken out, one
+// joined and left. Part of settings.mjs.
+export async function inGroups({ page, seen, until, look, hush, step, forgive }) {
   const beside = (name, word) => page.waitForSelector(`.group .field:has(input[name='group-${name}']) [role=alert]:has-text('${word}')`);
   const submit = async (name, text) => {
     await page.fill(`input[name=group-${name}]`, text);
@@ -13,8 +8,6 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   };
   const members = () => page.locator(".group tbody th").allTextContents();
 
-  await page.goto(url);
-  await page.waitForSelector("h1:text('Dashboard')");
   await page.click("nav a[href='#/settings']");
   await page.waitForSelector("input[name=group-name]");
 
@@ -32,7 +25,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   await page.fill("input[name=group-name]", "lab");
   await page.reload();
   await page.waitForSelector("input[name=group-name]");
-  seen.typed = await page.inputValue("input[name=group-name]");
+  seen.groupTyped = await page.inputValue("input[name=group-name]");
   await page.dblclick(".group form:has(input[name=group-name]) button");
   await page.waitForSelector(".group:has-text('You are in the group lab.')");
 
@@ -45,13 +38,6 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   seen.members = await members();
   await hush();
   await look("group");
-  // The group is an audience for a lender's machine.
-  await page.goto(`${new URL(url).origin}/#/lend/${await step("machine")}`);
-  await page.waitForSelector("select:has(option[value=group])");
-  await page.selectOption("select:has(option[value=group])", "group");
-  await page.click("button:has-text('Save')");
-  seen.audience = await step("saved");
-  await page.goto(`${new URL(url).origin}/#/settings`);
   await page.click(".group tr:has-text('bob') button:has-text('Take out')");
   await page.click("dialog button:has-text('Take out')");
   await until(() => document.querySelectorAll(".group tbody tr").length === 1);
@@ -68,4 +54,4 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   seen.buttons = await page.locator(".group button:has-text('Take out'), .group button:has-text('Make a code')").count();
   await step("out");
   await page.waitForSelector("input[name=group-code]");
-});
+}

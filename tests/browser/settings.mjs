@@ -1,6 +1,7 @@
-// What a person sets for themselves: the password, tokens that are shown once, sessions, and the end of the account.
+// What a person sets for themselves: a group, the password, tokens that are shown once, sessions, and the end of the account.
 //
 //   node settings.mjs URL_WITH_CODE FOLDER
+import { inGroups } from "./group.mjs";
 import { browse } from "./kit.mjs";
 
 const [url, folder] = process.argv.slice(2);
@@ -10,7 +11,12 @@ const AHEAD_MS = 40 * 86_400_000;
 const FIRST = "a first long password";
 const SECOND = "a second long password";
 
-await browse({ url, folder }, async ({ context, page, seen, until, look, glance, hush, step, forgive, toast, back }) => {
+await browse({ url, folder }, async (parts) => {
+  const { context, page, seen, until, look, glance, hush, step, forgive, toast, back } = parts;
+  await page.goto(url);
+  await page.waitForSelector("h1:text('Dashboard')");
+  await inGroups(parts);
+
   let posts = 0;
   page.on("request", (request) => (posts += request.method() === "POST" && request.url().endsWith("/v1/tokens") ? 1 : 0));
   const beside = (name, word) => page.waitForSelector(`.field:has(input[name='${name}']) [role=alert]:has-text('${word}')`);
@@ -30,9 +36,7 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
     };
   }, AHEAD_MS);
 
-  await page.goto(url);
-  await page.waitForSelector("h1:text('Dashboard')");
-  await page.click("nav a[href='#/settings']");
+  await page.reload();
   await page.waitForSelector(".sessions tbody tr");
 
   // A first password: checked here, then by the market.

@@ -1,4 +1,4 @@
-"""The settings in a real browser: password, sessions, tokens and the end of an account, with a restart between."""
+"""The settings in a real browser: groups, password, sessions, tokens and the end of an account, with a restart between."""
 import time
 
 from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
@@ -9,10 +9,24 @@ SLOW_MS = 60_000  # clock: an answer tells the market's time as of when it was s
 HTML = "<script>alert(1)</script><b>x</b>"
 
 
-def test_password_tokens_sessions_and_the_end(tmp_path):
+def in_groups(walk, market, ada, bob, eve):
+    """Who joined by the code from the page; ada is of eve's group then, for a while."""
+    joined = market.post("/v1/account/group", {"code": walk.hear()}, bob)
+    walk.answer()
+    walk.expect("join")
+    walk.answer(market.post("/v1/account/group/codes", {}, eve).json["code"])
+    walk.expect("out")
+    mine = market.get("/v1/account", ada).json["id"]
+    assert market.call("DELETE", f"/v1/account/group/members/{mine}", None, eve).status == 204
+    walk.answer()
+    return joined
+
+
+def test_groups_password_tokens_sessions_and_the_end(tmp_path):
     market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{own_port()}")
     try:
-        first = market.sign_up("ada")
+        first, bob, eve = (market.sign_up(name) for name in ("ada", "bob", "eve"))
+        assert market.post("/v1/groups", {"name": "taken"}, eve).status == 201
         code = market.post("/v1/account/page-codes", {}, first).json
         other = None
         begun_ms = time.time() * 1000
@@ -23,6 +37,7 @@ def test_password_tokens_sessions_and_the_end(tmp_path):
             return answer.json["token"]
 
         with Walk("settings.mjs", code["url"], tmp_path) as walk:
+            joined = in_groups(walk, market, first, bob, eve)
             for _ in range(2):
                 walk.expect("sign in")
                 other = sign_in()
@@ -36,6 +51,8 @@ def test_password_tokens_sessions_and_the_end(tmp_path):
     finally:
         stopped = market.stop()
     assert stopped == 0 and audit(tmp_path / "market")[0] == 0
+    assert joined.status == 201 and seen["groupTyped"] == "lab"
+    assert seen["members"] == ["ada", "bob"] and seen["joined"] == ["ada", "eve"] and seen["buttons"] == 0
     assert seen["endedByButton"] == "401" and seen["endedByPassword"] == "401"
     assert seen["postsWrong"] == 0 and seen["typed"] == HTML and seen["tokenName"] == HTML
     assert seen["token"].startswith("souk_account_") and seen["copied"] == seen["token"]
