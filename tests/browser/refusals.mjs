@@ -1,12 +1,7 @@
-// What a market may refuse at the door, and a session that ends in the middle of work.
-//
-//   node refusals.mjs URL FOLDER USED_CODE INVITE
-import { browse } from "./kit.mjs";
-
-const [url, folder, used, invite] = process.argv.slice(2);
+// What a market may refuse at the door, and a session that ends in the middle of work. Part of sign_in.mjs.
 const PASSWORD = "correct horse battery";
 
-await browse({ url, folder }, async ({ page, seen, until, look, step, forgive }) => {
+export async function refusals({ page, seen, until, look, step, forgive }, { url, used, invite }) {
   const fill = async (fields) => {
     for (const [name, text] of Object.entries(fields)) await page.fill(`form.sign-in input[name=${name}]`, text);
     await page.click("form.sign-in button[type=submit]");
@@ -18,6 +13,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   };
 
   // A link that was used says so, and the form is there.
+  await page.goto("about:blank");
   await page.goto(`${url}/#code=${used}`);
   await page.waitForSelector(".note.bad:has-text('was used or has expired')");
   await look("welcome-link-used");
@@ -26,12 +22,12 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   // Opening an account: a name that is taken, an invitation that is none; HTML and 10 kB are text.
   await page.click("button:has-text('Train a model')");
   await page.waitForSelector("#way:has-text('Open an account')");
-  await fill({ name: "bob", password: PASSWORD, invite: "<b>10 kB</b>".repeat(900) });
+  await fill({ name: "carl", password: PASSWORD, invite: "<b>10 kB</b>".repeat(900) });
   await until(() => document.querySelector("form.sign-in [role=alert]") !== null);
   seen.long = await page.locator("form.sign-in [role=alert]").first().textContent();
-  await fill({ name: "bob", invite: "" });
+  await fill({ name: "carl", invite: "" });
   await beside("name", "is taken");
-  await fill({ name: "ada", invite: "souk_invite_0123abcd" });
+  await fill({ name: "eve", invite: "souk_invite_0123abcd" });
   await beside("invite", "wrong, used or expired");
   await look("sign-up-refused");
   await page.reload(); // a reload keeps what was typed, but for the password
@@ -44,13 +40,13 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.click("nav a[href='#/wallet']");
 
   // The session ends elsewhere while a gift is typed: it says so, and after signing in the gift is still there.
-  await page.fill("input[name=to]", "bob");
+  await page.fill("input[name=to]", "carl");
   await page.fill("input[name=memo]", "for the <i>night</i>");
   await step("end sessions");
   await page.waitForSelector(".note:has-text('Your session has ended')");
   await look("welcome-ended");
   forgive();
-  await fill({ name: "ada", password: PASSWORD });
+  await fill({ name: "eve", password: PASSWORD });
   await page.waitForSelector("input[name=memo]");
   seen.typed = [await page.inputValue("input[name=to]"), await page.inputValue("input[name=memo]")];
 
@@ -70,7 +66,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await step("end sessions");
   await page.waitForSelector(".note:has-text('Your session has ended')");
   forgive();
-  await fill({ name: "bob", password: PASSWORD });
+  await fill({ name: "carl", password: PASSWORD });
   await page.waitForSelector("input[name=memo]");
   seen.typedByAnother = await page.inputValue("input[name=memo]");
   seen.secretByAnother = await (await secretOf()).inputValue();
@@ -81,11 +77,11 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   // Too many tries: the market says when to come back.
   for (let tries = 0, status = 0; status !== 429; tries++) {
     const answered = page.waitForResponse((response) => response.url().endsWith("/v1/sessions"));
-    await fill({ name: "ada", password: `wrong ${tries}` });
+    await fill({ name: "eve", password: `wrong ${tries}` });
     status = (await answered).status();
     await until(() => !document.querySelector("form.sign-in [aria-busy]"));
   }
   seen.limited = await told("too many");
   await look("sign-in-limited");
   forgive();
-});
+}

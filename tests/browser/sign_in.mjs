@@ -1,13 +1,15 @@
-// Signs up, out and in again as a person would.
+// Signs up, out and in again as a person would; then what is refused at the door.
 //
-//   node sign_in.mjs URL FOLDER TOKEN
+//   node sign_in.mjs URL FOLDER TOKEN USED_CODE INVITE
 //
 // TOKEN is another account's.
 import { browse } from "./kit.mjs";
+import { refusals } from "./refusals.mjs";
 
-const [url, folder, token] = process.argv.slice(2);
+const [url, folder, token, used, invite] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ context, page, seen, look, hush, glance, forgive, toast }) => {
+await browse({ url, folder }, async (parts) => {
+  const { context, page, seen, look, hush, glance, forgive, toast } = parts;
   const fill = async (name, password) => {
     await page.fill("input[name=name]", name);
     await page.fill("input[name=password]", password);
@@ -84,4 +86,5 @@ await browse({ url, folder }, async ({ context, page, seen, look, hush, glance, 
   await leave();
   // The refusals above are on the console by the browser's own word.
   forgive();
+  await refusals(parts, { url, used, invite });
 });
