@@ -5,7 +5,7 @@ import zipfile
 
 from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import Market
-from training import Lender, wait_for
+from training import Lender, wait_for, wait_for_end
 
 MAIN = """
 import hashlib, os, pathlib
@@ -58,7 +58,7 @@ def test_code_of_ones_own_runs_through_the_wizard(tmp_path):
             wait_for("the lenders again", lambda: are_online(market, token, 2))
             walk.answer()
             seen = walk.end()
-        jobs = {name: market.get(f"/v1/jobs/{seen[name]}", token).json for name in ("command", "torch")}
+        jobs = {name: wait_for_end(market, token, seen[name]) for name in ("command", "torch")}
         said = [market.call("GET", f"/v1/jobs/{seen[name]}/artifacts/rank{rank}-said", None, token).body
                 for name, rank in (("command", 0), ("torch", 0), ("torch", 1))]
         files = market.get(f"/v1/jobs/{seen['torch']}", token).json["spec"]["inputs"]

@@ -11,7 +11,7 @@ import zipfile
 import zlib
 
 from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
-from training import running, wait_for
+from training import running, wait_for, wait_for_end
 
 KINDS = ("low", "middle", "high")
 
@@ -101,7 +101,7 @@ def test_data_of_many_forms_are_read_by_the_market_and_trained(tmp_path):
                 one["state"] == "online" for one in market.get("/v1/machines", token).json["items"]))
             walk.answer()
             seen = walk.end()
-        jobs = {name: market.get(f"/v1/jobs/{seen[name]}", token).json for name in ("sparse", "arrays", "images", "fetched")}
+        jobs = {name: wait_for_end(market, token, seen[name]) for name in ("sparse", "arrays", "images", "fetched")}
     for name, job in jobs.items():
         assert job["state"] == "succeeded" and job["test_accuracy"] > 0.9, (name, job["reason"], job["test_accuracy"])
     assert "rows.libsvm is at the market and read: 400 records" in seen["sparseRead"]

@@ -2,7 +2,7 @@
 import random
 
 from browsing import Walk, assert_clean, pytestmark  # noqa: F401 -- skips what cannot run
-from training import Lender, running, wait_for
+from training import Lender, running, wait_for, wait_for_end
 
 
 def write_table(path):
@@ -38,8 +38,7 @@ def test_what_is_ones_own_is_trained_through_the_wizard(tmp_path):
         code = market.post("/v1/account/page-codes", {}, token).json
         with Walk("train_own.mjs", code["url"], tmp_path, table, homes) as walk:
             seen = walk.end()
-        jobs = {job["id"]: market.get(f"/v1/jobs/{job['id']}", token).json
-                for job in market.get("/v1/jobs", token).json["items"]}
+        jobs = {seen[name]: wait_for_end(market, token, seen[name]) for name in ("table", "layers", "number", "peer")}
         columns = market.call("GET", f"/v1/jobs/{seen['table']}/artifacts/columns.json", None, token)
         of_homes = market.call("GET", f"/v1/jobs/{seen['number']}/artifacts/columns.json", None, token).json
     assert "tall" in seen["wrongRow"] and "line 3" in seen["wrongRow"]

@@ -82,6 +82,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, forgive, t
   await hush();
   await look("train-chosen");
   seen.job = await submit();
+  await page.waitForSelector("h1 .state.succeeded");
 
   // How right it was.
   await page.click("[role=tab]:has-text('Profile')");

@@ -1,24 +1,15 @@
 // Gives a program of one's own its secrets and its data through the wizard: a folder and a file from this computer, another
-// file that the market fetches; and the same job again.
-//
-//   node train_mounts.mjs URL_WITH_CODE FOLDER DATA_FOLDER ADDRESS SECRET
+// file that the market fetches; and the same job again. Part of train_wheels.mjs.
 import path from "node:path";
-import { browse } from "./kit.mjs";
-import { wizard } from "./wizard.mjs";
 
-const [url, folder, data, address, secret] = process.argv.slice(2);
-const { origin } = new URL(url);
 const RUN = `set -e
 for file in images/a.txt images/deep/b.txt rows.csv far/list.txt; do echo "$(sha256sum < $file | cut -c 1-64) $file"; done > $SOUK_OUTPUT_DIR/said
 printf %s "$MY_TOKEN" | sha256sum | cut -c 1-64 > $SOUK_OUTPUT_DIR/token
 printf %s "$MY_KEY" | wc -l > $SOUK_OUTPUT_DIR/lines`;
 
-await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
-  const { to, anew, small, submit } = wizard({ page, until }, origin);
+export async function mounts({ page, seen, until, look, hush }, { to, anew, small, submit }, { data, address, secret }) {
   const card = (at) => page.locator(".card.mount").nth(at);
   const alerts = (selector) => page.locator(`${selector} [role=alert]`).allTextContents();
-  await page.goto(url);
-  await page.waitForSelector("h1:text('Dashboard')");
   await anew("code");
   await page.fill("textarea[name=run]", RUN);
 
@@ -80,7 +71,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   // The job file has the names alone; a page that is loaded again has forgotten the values, and says so.
   await to("Check");
   await page.waitForSelector(".copy pre:has-text('secret_names')");
-  seen.yaml = await page.locator(".copy pre").textContent();
+  seen.mountsFile = await page.locator(".copy pre").textContent();
   seen.stored = await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }));
   await page.reload();
   await page.waitForSelector(".mistakes li:has-text('Type its value')");
@@ -90,12 +81,12 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   await page.fill("input[name=secret-0-value]", secret);
   await page.focus("input[name=secret-1-value]");
   await page.keyboard.press("Control+V");
-  seen.job = await submit();
+  seen.mounted = await submit();
 
   // Again: the files are there, of the secrets the names.
   await page.click("a:has-text('Train again')");
   await page.waitForSelector("input[name=secret-0-name]");
-  seen.again = [await page.inputValue("input[name=secret-0-name]"), await page.inputValue("input[name=secret-0-value]")];
+  seen.secretsAgain = [await page.inputValue("input[name=secret-0-name]"), await page.inputValue("input[name=secret-0-value]")];
   await to("Data");
   seen.placesAgain = await page.locator(".card.mount .field input[placeholder=data]").evaluateAll((inputs) => inputs.map((input) => input.value));
   await to("What");
@@ -103,4 +94,4 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   await page.click("button[aria-label='Remove secret MY_TOKEN']");
   await to("Check");
   await page.waitForSelector("button:has-text('Submit the job'):not([disabled])");
-});
+}

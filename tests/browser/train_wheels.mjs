@@ -1,15 +1,18 @@
 // Brings packages to a job through the wizard: a folder whose requirements a page cannot install, wheels dropped beside it,
-// the same job again, and all of it from one archive.
+// the same job again, and all of it from one archive; then secrets and data for a program.
 //
-//   node train_wheels.mjs URL_WITH_CODE FOLDER PROJECT ODD_WHEEL ARCHIVE WHEEL...
+//   node train_wheels.mjs URL_WITH_CODE FOLDER DATA_FOLDER ADDRESS SECRET PROJECT ODD_WHEEL ARCHIVE WHEEL...
 import { browse } from "./kit.mjs";
+import { mounts } from "./train_mounts.mjs";
 import { wizard } from "./wizard.mjs";
 
-const [url, folder, project, odd, archive, ...wheels] = process.argv.slice(2);
+const [url, folder, data, address, secret, project, odd, archive, ...wheels] = process.argv.slice(2);
 const { origin } = new URL(url);
 
-await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
-  const { to, anew, small, submit } = wizard({ page, until }, origin);
+await browse({ url, folder }, async (parts) => {
+  const { page, seen, until, look, hush } = parts;
+  const steps = wizard(parts, origin);
+  const { to, anew, small, submit } = steps;
   // The job file, once it is of what stands in the wizard now.
   const yaml = async (hasWheels) => {
     await to("Check");
@@ -66,4 +69,6 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   await page.fill("input[name=main]", "main.py");
   seen.packed = await yaml(true);
   seen.second = await submit();
+
+  await mounts(parts, steps, { data, address, secret });
 });
