@@ -1,4 +1,4 @@
-"""More jobs and leases than a page can show at once, in a real browser."""
+"""More jobs than a page of the list has, and more leases than are drawn at once, in a real browser."""
 import subprocess
 import sys
 
@@ -9,7 +9,7 @@ from training import job_spec, wait_for
 sys.path.append(str(HERE.parent.parent / "bench/lending"))
 from process import end, start  # noqa: E402 -- found through the line above
 
-JOBS = 260
+JOBS = 60
 WORKERS = 205
 
 
@@ -19,7 +19,7 @@ def wait_for_leases(market, token, job):
         market.get(f"/v1/jobs/{job}", token).json["leases"]))
 
 
-def test_hundreds_of_jobs_and_hundreds_of_leases(tmp_path):
+def test_pages_of_jobs_and_hundreds_of_leases(tmp_path):
     market = Market(tmp_path / "market", "--no-local-lender", "--grant", "1000000", "--writes-per-minute", "0")
     lenders = None
     try:
@@ -50,7 +50,7 @@ def test_hundreds_of_jobs_and_hundreds_of_leases(tmp_path):
         market.stop()
     assert set(seen["jobs"]) == {f"many-{number}" for number in range(JOBS)}
     assert seen["pages"] == (JOBS + 24) // 25 and "many-0" in seen["oldest"]
-    assert sorted(seen["found"]) == sorted(f"many-{number}" for number in (10, *range(100, 110)))
+    assert sorted(seen["found"]) == sorted(f"many-{number}" for number in (1, *range(10, 20)))
     assert seen["workerRows"] < 100 and seen["billRows"] < 100, "all rows are in the document"
     assert seen["cuts"] < 5, seen["cuts"]
     assert set(seen["billed"]) == {lease["machine_name"] for lease in leases}

@@ -40,6 +40,7 @@ def test_a_lender_adds_sets_and_pauses_a_machine(tmp_path):
             walk.expect("job")
             opened = offer_of(market, token, machine)
             spec = job_spec(market, borrower, 1, min_time="1h", max_run_time="20m")  # until it is cancelled
+            spec["resources"]["cpus"] = "0.2"  # nothing depends on how fast
             job = market.post("/v1/jobs", spec, borrower).json["id"]
             walk.answer()
             walk.expect("done")
