@@ -2,7 +2,10 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "./icon";
+import { orderAfter, sorted, type Order } from "./order";
 import { isPhone } from "./phone";
+
+export type { Order } from "./order";
 
 export interface Column<Row> {
   name: string;
@@ -13,11 +16,6 @@ export interface Column<Row> {
   isRowHead?: boolean; // names the row
   isWideOnly?: boolean; // left out on a phone
   isHidden?: boolean; // rows may be in its order, but it is not shown
-}
-
-export interface Order {
-  column: string;
-  isDown: boolean;
 }
 
 interface TableProps<Row> {
@@ -40,16 +38,6 @@ const VIRTUAL_MIN = 200;
 export const isLong = (rows: readonly unknown[]) => rows.length >= VIRTUAL_MIN;
 const REUSED = 64; // at least as many as are drawn at a time: a row that goes out of sight is drawn again as one that comes
 const SPARE = 4; // rows drawn above and below what is in sight
-
-const compare = (a: number | string, b: number | string) =>
-  typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
-
-function sorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], order: Order | undefined): readonly Row[] {
-  const by = columns.find((column) => column.name === order?.column)?.sort;
-  if (!by || !order) return rows;
-  const sign = order.isDown ? -1 : 1;
-  return [...rows].sort((a, b) => sign * compare(by(a), by(b)));
-}
 
 interface Range {
   first: number;
@@ -95,7 +83,7 @@ function ColumnHead<Row>({ column, order, onOrder, canSort }: HeadProps<Row>) {
   return (
     <th scope="col" class={sides(column)} aria-sort={isBy ? (order.isDown ? "descending" : "ascending") : undefined}>
       {canSort ? (
-        <button type="button" onClick={() => onOrder({ column: column.name, isDown: isBy ? !order.isDown : column.isRight === true })}>
+        <button type="button" onClick={() => onOrder(orderAfter(order, column))}>
           {column.head}
           {isBy && <Icon name={order.isDown ? "down" : "up"} size={14} />}
         </button>

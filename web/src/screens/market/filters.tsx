@@ -1,42 +1,11 @@
-// Which machines the table shows; the address keeps it.
+// By what the table's machines are chosen; the address keeps it.
 import type { ComponentChildren } from "preact";
 import { setQuery } from "../../core/router";
-import { machineState } from "../../core/machine";
-import type { Machine } from "../../core/store";
 import { common, market as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field, Select, type Choice } from "../../ui/field";
 import { isPhone } from "../../ui/phone";
-
-const GIB = 2 ** 30;
-const names = ["name", "state", "cores", "memory", "gpus", "rtt", "reliability", "spare"] as const;
-type Name = (typeof names)[number];
-export type Filters = Record<Name, string>;
-
-export function filtersOf(query: URLSearchParams): Filters {
-  return Object.fromEntries(names.map((name) => [name, query.get(name) ?? ""])) as Filters;
-}
-
-const rtt_us = (machine: Machine) => machine.probe.rtt_us ?? 0;
-
-// An amount that is no number asks for nothing.
-const least = (asked: string) => Number(asked) || 0;
-
-export function matching(machines: readonly Machine[], filters: Filters, spare: ReadonlySet<number>): readonly Machine[] {
-  const name = filters.name.trim().toLowerCase();
-  const most_us = least(filters.rtt) * 1000;
-  return machines.filter(
-    (machine) =>
-      (!name || machine.name.includes(name) || machine.account_name.includes(name)) &&
-      (!filters.state || machineState(machine) === filters.state) &&
-      (!filters.spare || spare.has(machine.id)) &&
-      machine.free.cores_milli >= least(filters.cores) * 1000 &&
-      machine.free.ram_bytes >= least(filters.memory) * GIB &&
-      machine.free.gpus_milli >= least(filters.gpus) * 1000 &&
-      machine.reputation.reliability_milli >= least(filters.reliability) * 1000 &&
-      (!most_us || (rtt_us(machine) > 0 && rtt_us(machine) <= most_us)),
-  );
-}
+import { names, type Filters, type Name } from "./matching";
 
 const any: Choice<string> = { value: "", label: words.filters.any };
 const choices = (values: readonly (number | string)[], label: (value: string) => string): Choice<string>[] => [

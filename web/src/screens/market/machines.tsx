@@ -1,7 +1,6 @@
 // The table of all machines; of ten thousand only those in sight are drawn. The address keeps filters and order.
 import { useMemo } from "preact/hooks";
 import { bytes, credits, number, thousandths } from "../../core/format";
-import { machineState } from "../../core/machine";
 import { useResource } from "../../core/resource";
 import { link, setQuery } from "../../core/router";
 import { unit, type Machine } from "../../core/store";
@@ -12,20 +11,17 @@ import { Card, Empty } from "../../ui/parts";
 import { isPhone } from "../../ui/phone";
 import { Table, type Column, type Order } from "../../ui/table";
 import { spare as spareMachines } from "./data";
-import { FilterRow, filtersOf, matching, ShowAll } from "./filters";
+import { FilterRow, ShowAll } from "./filters";
+import { asked, filtersOf, matching, orders, rtt_us } from "./matching";
 
 const isServerOnly = (machine: Machine) => machine.offer.roles.length === 1 && machine.offer.roles[0] === "server";
-const rtt = (machine: Machine) => machine.probe.rtt_us ?? 0;
-// Not measured comes last, not first.
-const rttOrder = (machine: Machine) => rtt(machine) || Number.MAX_SAFE_INTEGER;
-const asked = (machine: Machine) => machine.offer.minimum?.core_micro ?? 0;
 
 type Spare = ReadonlySet<number>;
 const none: Spare = new Set();
 
 const columns = (spare: Spare): readonly Column<Machine>[] => [
   {
-    name: "name", head: words.columns.name, isRowHead: true, sort: (machine) => machine.name,
+    name: "name", head: words.columns.name, isRowHead: true, sort: orders.name,
     cell: (machine) => (
       <span title={machine.probe.cpu_model}>
         {machine.is_mine ? <a href={link("lend", machine.id)}>{machine.name}</a> : machine.name}
@@ -34,9 +30,9 @@ const columns = (spare: Spare): readonly Column<Machine>[] => [
       </span>
     ),
   },
-  { name: "state", head: words.columns.state, sort: machineState, cell: (machine) => <MachineState machine={machine} /> },
+  { name: "state", head: words.columns.state, sort: orders.state, cell: (machine) => <MachineState machine={machine} /> },
   {
-    name: "free", head: words.columns.free, sort: (machine) => machine.free.cores_milli,
+    name: "free", head: words.columns.free, sort: orders.free,
     cell: (machine) => (
       <>
         {thousandths(machine.free.cores_milli)} <span class="faint">{words.of(thousandths(machine.offer.cores_milli))}</span>
@@ -44,7 +40,7 @@ const columns = (spare: Spare): readonly Column<Machine>[] => [
     ),
   },
   {
-    name: "memory", head: words.columns.memory, sort: (machine) => machine.free.ram_bytes,
+    name: "memory", head: words.columns.memory, sort: orders.memory,
     cell: (machine) => (
       <>
         {bytes(machine.free.ram_bytes)} <span class="faint">{words.of(bytes(machine.offer.ram_bytes))}</span>
@@ -52,37 +48,37 @@ const columns = (spare: Spare): readonly Column<Machine>[] => [
     ),
   },
   {
-    name: "gpus", head: words.columns.gpus, isRight: true, sort: (machine) => machine.offer.gpus_milli ?? 0,
+    name: "gpus", head: words.columns.gpus, isRight: true, sort: orders.gpus,
     cell: (machine) => (machine.offer.gpus_milli ? <span title={machine.probe.gpu_model}>{number(machine.offer.gpus_milli / 1000)}</span> : "–"),
   },
   {
-    name: "speed", head: words.columns.speed, isRight: true, sort: (machine) => machine.probe.speed_weight_milli,
+    name: "speed", head: words.columns.speed, isRight: true, sort: orders.speed,
     cell: (machine) => `× ${number(machine.probe.speed_weight_milli / 1000, 2)}`,
   },
   {
-    name: "rtt", head: words.columns.rtt, isRight: true, sort: rttOrder,
-    cell: (machine) => (rtt(machine) ? rttWords(machine) : "–"),
+    name: "rtt", head: words.columns.rtt, isRight: true, sort: orders.rtt,
+    cell: (machine) => (rtt_us(machine) ? rttWords(machine) : "–"),
   },
   {
-    name: "price", head: words.columns.price, isRight: true, sort: asked,
+    name: "price", head: words.columns.price, isRight: true, sort: orders.price,
     cell: (machine) => (asked(machine) ? credits(asked(machine)) : words.marketPrice),
   },
   {
     name: "reliability", head: words.columns.reliability, isRight: true,
-    sort: (machine) => machine.reputation.reliability_milli,
+    sort: orders.reliability,
     cell: (machine) => number(machine.reputation.reliability_milli / 1000, 2),
   },
   {
-    name: "lender", head: words.columns.lender, sort: (machine) => machine.account_name,
+    name: "lender", head: words.columns.lender, sort: orders.lender,
     cell: (machine) => (machine.is_mine ? common.you : machine.account_name),
   },
   {
-    name: "earned", head: words.columns.earned(unit.value), isRight: true, sort: (machine) => machine.earned_microcredits,
+    name: "earned", head: words.columns.earned(unit.value), isRight: true, sort: orders.earned,
     cell: (machine) => credits(machine.earned_microcredits),
   },
 ];
 
-const rttWords = (machine: Machine) => words.ms(number(rtt(machine) / 1000, rtt(machine) < 10_000 ? 2 : 0));
+const rttWords = (machine: Machine) => words.ms(number(rtt_us(machine) / 1000, rtt_us(machine) < 10_000 ? 2 : 0));
 
 // The second line of a machine on a phone.
 function facts(machine: Machine): string {
@@ -92,7 +88,7 @@ function facts(machine: Machine): string {
     bytes(machine.free.ram_bytes),
     gpus_milli > 0 && words.gpuCount(gpus_milli / 1000),
     `× ${number(machine.probe.speed_weight_milli / 1000, 2)}`,
-    rtt(machine) > 0 && rttWords(machine),
+    rtt_us(machine) > 0 && rttWords(machine),
     asked(machine) > 0 && words.least(credits(asked(machine))),
   ].filter(Boolean).join(" · ");
 }

@@ -13,32 +13,12 @@ import { ask } from "../../ui/dialog";
 import { Field } from "../../ui/field";
 import { Card, ProblemNote } from "../../ui/parts";
 import { tell } from "../../ui/toast";
-
-const NAME = /^[a-z0-9-]{1,40}$/;
-const MEMO_BYTES_MAX = 63;
-
-// The key is kept with what was typed: after a reload too, the same gift is given once.
-interface Typed {
-  to: string;
-  amount: string;
-  memo: string;
-  key: string;
-}
-
-function wrongs(typed: Typed, known: Account) {
-  const amount = microcreditsOf(typed.amount);
-  return {
-    to: !NAME.test(typed.to) ? words.toWrong : typed.to === known.name ? words.toSelf : "",
-    amount_microcredits: !amount ? words.amountWrong
-      : amount > known.transferable_microcredits ? words.amountMuch(credits(known.transferable_microcredits), unit.value) : "",
-    memo: new TextEncoder().encode(typed.memo).length > MEMO_BYTES_MAX ? words.memoLong(MEMO_BYTES_MAX) : "",
-  };
-}
+import { wrongs, type Typed } from "./gift";
 
 export function Transfer({ known }: { known: Account }) {
   const [typed, setTyped, clear] = useDraft<Typed>("transfer", { to: "", amount: "", memo: "", key: "" });
   const [isChecked, setChecked] = useState(false);
-  const wrong = wrongs(typed, known);
+  const wrong = wrongs(typed, known, unit.value);
   const amount = microcreditsOf(typed.amount) ?? 0;
   const give = async () => {
     const named = words.amountOf(credits(amount), unit.value);
