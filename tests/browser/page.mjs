@@ -48,12 +48,10 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, shoot, s
   await page.waitForSelector(".state.closed");
   seen.closed = await page.locator("tr:has(.state.closed)").allTextContents();
   seen.machines = await page.locator(".machines tbody tr").count();
-  await look("market");
   await visit("wallet");
   await page.waitForSelector(".statement td:has-text('given back')"); // the last of the job's
   seen.entries = await page.locator(".statement tbody tr").count();
   seen.wallet = await page.locator(".figure").allTextContents();
-  await look("wallet");
   await visit("dashboard");
   await page.waitForSelector(".events li");
   seen.events = await page.locator(".events li").allTextContents();

@@ -120,7 +120,7 @@ await browse({ url, folder }, async (parts) => {
   await page.waitForSelector(".tokens tbody tr");
   seen.shownAgain = (await page.content()).includes(seen.token);
   await hush();
-  await look("settings-all");
+  await look("settings");
   await glance("settings-top");
   await page.click(".tokens tr:has-text('<script>') button:has-text('Revoke')");
   await page.click("dialog button:has-text('Cancel')");

@@ -6,7 +6,7 @@ import { browse } from "./kit.mjs";
 const [url, folder] = process.argv.slice(2);
 const { origin } = new URL(url);
 
-await browse({ url, folder, size: "phone" }, async ({ page, seen, until, look, shoot, step, forgive, back }) => {
+await browse({ url, folder, size: "phone" }, async ({ page, seen, until, shoot, step, forgive, back }) => {
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
   await until(() => performance.getEntriesByName("first screen").length > 0);
@@ -34,7 +34,6 @@ await browse({ url, folder, size: "phone" }, async ({ page, seen, until, look, s
   await page.waitForSelector("h1:text('Settings')"); // the address says where one was
   seen.themeAfterReload = await page.evaluate(() => getComputedStyle(document.body).colorScheme);
   await page.selectOption("select", "auto");
-  await look("settings");
 
   await page.goto(`${origin}/#/no-such-screen`);
   await page.waitForSelector("text=There is nothing at this address.");

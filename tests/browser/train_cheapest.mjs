@@ -7,7 +7,7 @@ import { browse } from "./kit.mjs";
 const TABS_MAX = 120;
 const [url, folder] = process.argv.slice(2);
 
-await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, step, forgive }) => {
   const { keyboard } = page;
   const isThere = (selector) => page.evaluate((wanted) => document.activeElement?.matches(wanted) ?? false, selector);
   const tabTo = async (selector) => {
@@ -81,6 +81,4 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, h
   await until(() => /^#\/jobs\/\d+/.test(location.hash));
   seen.job = Number(/\d+/.exec(new URL(page.url()).hash)[0]);
   await page.waitForSelector(".state.pending");
-  await hush();
-  await look("train-booked");
 });
