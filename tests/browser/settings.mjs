@@ -1,18 +1,22 @@
-// What a person sets for themselves: a group, the password, tokens that are shown once, sessions, and the end of the account.
+// The frame of the page, and what a person sets for themselves: a group, the password, tokens that are shown once, sessions, and the end of the account.
 //
-//   node settings.mjs URL_WITH_CODE FOLDER
+//   node settings.mjs URL_WITH_CODE FOLDER ANOTHERS_URL_WITH_CODE
 import { inGroups } from "./group.mjs";
-import { browse } from "./kit.mjs";
+import { browse, sizes } from "./kit.mjs";
+import { frame } from "./shell.mjs";
 
-const [url, folder] = process.argv.slice(2);
+const [url, folder, anothers] = process.argv.slice(2);
 const { origin } = new URL(url);
 const HTML = "<script>alert(1)</script><b>x</b>";
 const AHEAD_MS = 40 * 86_400_000;
 const FIRST = "a first long password";
 const SECOND = "a second long password";
 
-await browse({ url, folder }, async (parts) => {
+await browse({ url, folder, size: "phone" }, async (parts) => {
   const { context, page, seen, until, look, glance, hush, step, forgive, toast, back } = parts;
+  await frame(parts, anothers);
+  await page.setViewportSize(sizes.wide);
+  await page.goto("about:blank");
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
   await inGroups(parts);

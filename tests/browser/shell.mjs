@@ -1,12 +1,7 @@
-// The frame around all screens: navigation by hand and by keyboard, colours, deep links, and a market that restarts.
-//
-//   node shell.mjs URL_WITH_CODE FOLDER
-import { browse } from "./kit.mjs";
-
-const [url, folder] = process.argv.slice(2);
-const { origin } = new URL(url);
-
-await browse({ url, folder, size: "phone" }, async ({ page, seen, until, shoot, step, forgive, back }) => {
+// The frame around all screens, on a phone: navigation by hand and by keyboard, colours, deep links, and a market that restarts. Part
+// of settings.mjs, and its beginning: the first load of a page is measured.
+export async function frame({ page, seen, until, shoot, step, forgive, back }, url) {
+  const { origin } = new URL(url);
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
   await until(() => performance.getEntriesByName("first screen").length > 0);
@@ -61,4 +56,7 @@ await browse({ url, folder, size: "phone" }, async ({ page, seen, until, shoot, 
   await until(() => document.querySelector(".note.bad") === null);
   seen.state = await page.locator(".jobs .state").textContent();
   forgive();
-});
+  await page.click("[aria-label='Sign out']");
+  await page.waitForSelector("form.sign-in");
+  forgive(); // a request under way while the session ends may be refused
+}

@@ -1,12 +1,39 @@
-"""The settings in a real browser: groups, password, sessions, tokens and the end of an account, with a restart between."""
+"""The page's frame and the settings in a real browser: first load, navigation, deep links, groups, password, sessions, tokens and
+the end of an account, over a market that restarts."""
 import time
 
 from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import Market, audit
+from training import submit
 
 MONTH_MS = 30 * 86_400_000
 SLOW_MS = 60_000  # clock: an answer tells the market's time as of when it was sent
 HTML = "<script>alert(1)</script><b>x</b>"
+
+
+FIRST_LOAD_MAX = 90_000
+
+
+def in_the_frame(walk, market, token):
+    """The market is away for a while, and a job comes that the page does not hear of."""
+    walk.expect("stop")
+    market.stop()
+    walk.answer()
+    walk.expect("start")
+    market.start()
+    submit(market, token, 1)
+    walk.answer()
+
+
+def assert_framed(seen):
+    paths = dict(seen["first"]["files"])
+    assert "/" in paths and any(path.endswith(".js") for path in paths), paths
+    assert 10_000 < sum(paths.values()) <= FIRST_LOAD_MAX, paths
+    assert seen["theme"] == "dark" and seen["themeAfterReload"] == "dark"
+    assert "no job" in seen["unknownJob"] or "not" in seen["unknownJob"]
+    assert seen["firstTab"] == "Skip to the content" and seen["skippedTo"] == "content"
+    assert seen["state"] == "pending"
+    print(f"first load {sum(paths.values())} bytes, shown after {seen['first']['at_ms']:.0f} ms")
 
 
 def in_groups(walk, market, ada, bob, eve):
@@ -22,12 +49,12 @@ def in_groups(walk, market, ada, bob, eve):
     return joined
 
 
-def test_groups_password_tokens_sessions_and_the_end(tmp_path):
+def test_the_frame_groups_password_tokens_sessions_and_the_end(tmp_path):
     market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{own_port()}")
     try:
-        first, bob, eve = (market.sign_up(name) for name in ("ada", "bob", "eve"))
+        first, bob, eve, fay = (market.sign_up(name) for name in ("ada", "bob", "eve", "fay"))
         assert market.post("/v1/groups", {"name": "taken"}, eve).status == 201
-        code = market.post("/v1/account/page-codes", {}, first).json
+        code, anothers = (market.post("/v1/account/page-codes", {}, whose).json for whose in (first, fay))
         other = None
         begun_ms = time.time() * 1000
 
@@ -36,7 +63,8 @@ def test_groups_password_tokens_sessions_and_the_end(tmp_path):
             assert answer.status == 201, answer
             return answer.json["token"]
 
-        with Walk("settings.mjs", code["url"], tmp_path) as walk:
+        with Walk("settings.mjs", code["url"], tmp_path, anothers["url"]) as walk:
+            in_the_frame(walk, market, fay)
             joined = in_groups(walk, market, first, bob, eve)
             for _ in range(2):
                 walk.expect("sign in")
@@ -51,6 +79,7 @@ def test_groups_password_tokens_sessions_and_the_end(tmp_path):
     finally:
         stopped = market.stop()
     assert stopped == 0 and audit(tmp_path / "market")[0] == 0
+    assert_framed(seen)
     assert joined.status == 201 and seen["groupTyped"] == "lab"
     assert seen["members"] == ["ada", "bob"] and seen["joined"] == ["ada", "eve"] and seen["buttons"] == 0
     assert seen["endedByButton"] == "401" and seen["endedByPassword"] == "401"
