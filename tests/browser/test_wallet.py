@@ -3,7 +3,7 @@ import csv
 import io
 
 from browsing import Walk, assert_clean, own_port, pytestmark  # noqa: F401 -- skips what cannot run
-from training import running, submit, wait_for
+from training import job_spec, running, wait_for
 
 HTML = "<img src=x onerror=alert(1)><b>bold</b>"
 
@@ -13,7 +13,9 @@ def test_statement_csv_and_a_gift(tmp_path):
     with running(tmp_path, *options) as (market, token, lender_token, _):
         answer = market.call("PUT", "/v1/settings", {"proving_microcredits": 0}, market.operator_token())
         assert answer.status == 200, answer
-        job = submit(market, token, 2)
+        spec = job_spec(market, token, 2)
+        spec["resources"]["cpus"] = "0.1"  # its seconds are paid, not its work
+        job = market.post("/v1/jobs", spec, token).json["id"]
         wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["state"] == "succeeded")
         wait_for("the last bill", lambda: market.get("/v1/account", token).json["held_microcredits"] == 0)
         before = market.get("/v1/account", token).json["available_microcredits"]
