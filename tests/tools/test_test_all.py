@@ -3,10 +3,13 @@ import importlib.machinery
 import importlib.util
 import os
 import pathlib
+import signal
+import subprocess
 import sys
 from xml.etree.ElementTree import fromstring
 
 import pytest
+from serving import HUNG_S
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -25,6 +28,15 @@ SKIPPED [1] tests/a.py:4: no torch</system-out></testcase>
 <testcase name="b" time="1" status="fail"><failure message=""/><system-out>[==========] 5 test(s) run.</system-out></testcase>
 <testcase name="c" time="0" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>skipped: needs root
 </system-out></testcase></testsuite>"""
+# As main does it.
+INTERRUPTED = """
+import runpy, signal, sys
+sys.path.insert(0, "tools")
+test_all = runpy.run_path("tools/test-all")
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+daemon = "setsid sh -c 'echo ready; exec sleep inf'"
+test_all["shell"](f"trap 'echo cleaned; exit' TERM; ({daemon} &); {daemon} & wait", None)
+"""
 PASSED = '<testsuite><testcase name="a"/></testsuite>'
 SKIPPED = '<testsuite><testcase name="a"><skipped message="no Slurm"/></testcase></testsuite>'
 
@@ -92,3 +104,16 @@ def test_the_table_has_a_row_a_suite_and_a_line_for_what_failed_or_was_skipped()
         f"skipped: bench/gpu, 1: no GPU; to run it: {test_all.SUITES['bench']['gpu'].needs}",
         "failed: cloud/all, 2; its log is build/test-all/cloud.log",
         "skipped: frameworks/mpi, 1: no root; to run it: tools/test-all frameworks/mpi"]
+
+
+def test_an_interrupted_run_leaves_nothing_running():
+    with subprocess.Popen([sys.executable, "-c", INTERRUPTED], cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
+        assert [run.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+        run.send_signal(signal.SIGTERM)
+        # It ends when the last of those that have it ends.
+        assert run.communicate(timeout=HUNG_S)[0] == "cleaned\n" and run.returncode == 9
+
+
+def test_what_a_piece_leaves_running_ends_with_it():
+    piece = [sys.executable, "-c", INTERRUPTED.replace("& wait", "&")]
+    assert subprocess.run(piece, cwd=ROOT, stdout=subprocess.PIPE, timeout=HUNG_S).returncode == 0

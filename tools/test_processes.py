@@ -1,0 +1,54 @@
+"""Processes that tests start and leave behind: none outlives the program that ran them, however it ends."""
+import contextlib
+import ctypes
+import os
+import pathlib
+import signal
+import time
+
+PR_SET_CHILD_SUBREAPER = 36
+HUNG_S = 30  # what has not ended by then has hung
+
+
+def adopt(is_wanted):
+    """Whether orphans of orphans become children of this process."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(is_wanted), 0, 0, 0)
+
+
+def reap_until(pid):
+    """The exit status of this child. Orphans are reaped meanwhile: none may stay a zombie, which a test would take for alive."""
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == pid:
+            return os.waitstatus_to_exitcode(status)
+
+
+def children(pid):
+    with contextlib.suppress(OSError):
+        return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    return []
+
+
+def descendants(pid):
+    return [each for child in children(pid) for each in (child, *descendants(child))]
+
+
+def end_children():
+    """At once, and orphans of orphans too."""
+    while left := children(os.getpid()):
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def ask_to_end():
+    """All descendants, which clean up behind them; whoever hangs is killed."""
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    end = time.monotonic() + HUNG_S
+    while children(os.getpid()) and time.monotonic() < end:
+        if os.waitpid(-1, os.WNOHANG) == (0, 0):
+            time.sleep(0.05)  # clock: between two looks
+    end_children()
