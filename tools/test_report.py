@@ -91,12 +91,19 @@ def last_lines(output):
     return [line[:WIDTH_MAX] for line in output.rstrip().splitlines()[-OUTPUT_LINES:]]
 
 
+FAILURE = r"^--- .* failed; all of it: "
+
+
+def told_failure(name, place, output):
+    yield f"--- {name} failed; all of it: {place}"
+    yield from (f"    {line}" for line in assertion(output))
+    yield f"    the last {OUTPUT_LINES} lines:"
+    yield from (f"    | {line}" for line in last_lines(output))
+
+
 def told_failures(tests, folder):
     for test in tests:
-        yield f"--- {test.name} failed; all of it: {folder}/{test.name}/"
-        yield from (f"    {line}" for line in assertion(test.output))
-        yield f"    the last {OUTPUT_LINES} lines:"
-        yield from (f"    | {line}" for line in last_lines(test.output))
+        yield from told_failure(test.name, f"{folder}/{test.name}/", test.output)
 
 
 def told_skips(tests):

@@ -117,3 +117,16 @@ def test_an_interrupted_run_leaves_nothing_running():
 def test_what_a_piece_leaves_running_ends_with_it():
     piece = [sys.executable, "-c", INTERRUPTED.replace("& wait", "&")]
     assert subprocess.run(piece, cwd=ROOT, stdout=subprocess.PIPE, timeout=HUNG_S).returncode == 0
+
+
+@pytest.mark.parametrize("log,told", [
+    ("== x\nE   assert 1\nFAILED tests/cloud/test_ec2.py::test_a - assert 1\nend\n",
+     ["--- cloud/all failed; all of it: build/test-all/cloud.log", "    E   assert 1", "    FAILED tests/cloud/test_ec2.py::test_a - assert 1"]),
+    ("E   of one that passed\n--- net/a_test failed; all of it: build/ci/failed/asan/net/a_test/\n    [  ERROR   ] 1\n",
+     ["--- net/a_test failed; all of it: build/ci/failed/asan/net/a_test/", "    [  ERROR   ] 1"])])
+def test_a_failed_piece_shows_its_assertion_and_where_its_log_is(monkeypatch, tmp_path, log, told):
+    monkeypatch.setattr(test_all, "ROOT", tmp_path)
+    path = tmp_path / "build/test-all/cloud.log"
+    path.parent.mkdir(parents=True)
+    path.write_text(log)
+    assert test_all.told_failure("cloud/all", path)[:len(told)] == told
