@@ -126,12 +126,12 @@ class Cluster:
 
     # ---- Asking it ------------------------------------------------------------------------------
 
-    def wait(self, what, condition, seconds=HUNG_S):
-        end = time.monotonic() + seconds
+    def wait(self, what, condition):
+        end = time.monotonic() + HUNG_S
         while not condition():
             for name, process in self.processes.items():
                 assert process.poll() is None, f"{name} ended: {(self.folder / f'{name}.out').read_text()[-1500:]}"
-            assert time.monotonic() < end, f"{what}: not within {seconds} s; {self.states()}, {self.jobs()}"
+            assert time.monotonic() < end, f"{what}: not within {HUNG_S} s; {self.states()}, {self.jobs()}"
             time.sleep(0.1)  # clock: between two looks
 
     def tries(self, *command):
