@@ -19,14 +19,18 @@ PYTEST_COUNTED = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.MUL
 CMOCKA_SKIPPED = re.compile(r"^(?:skipped: (.*)\n)?\[  SKIPPED \] (\w+)$", re.MULTILINE)
 CMOCKA_COUNTED = re.compile(r"^\[==========\] (\d+) test\(s\) run\.$", re.MULTILINE)
 NO_TEST_RAN = re.compile(r"^(?:SKIPPED|.* DID NOT RUN): (.*)$", re.MULTILINE | re.IGNORECASE)
+CONTAINER = "a machine, or a container, that allows it"
+NO_REMEDY = "not on this machine"
 # The first that fits a reason says how such a test is made to run.
 REMEDIES = (
     (r"SOUK_DATA", "SOUK_DATA=FOLDER make test"),
+    (r"may make no network namespaces", CONTAINER),
     (r"\broot\b", "sudo make test"),
     (r"sanitizer|TSan|sandboxes cannot", "make test"),
+    (r"could not import", "make reference"),
     (r"SOUK_CLOUD", "make test-cloud"),
     (r"SOUK_LAMBDA", "make test-lambda"),
-    (r"/dev/net/tun|loop device|small disk|cgroup|devices? of", "a machine, or a container, that allows it"),
+    (r"/dev/net/tun|loop device|small disk|cgroup|devices? of", CONTAINER),
     (r"install|needs (Debian|python3-|openmpi|libopenmpi|nftables)|^no \S+( |$)|not on this machine", "tools/install-deps --test, as root"),
 )
 
@@ -115,7 +119,7 @@ def told_skips(tests):
             short = re.sub(r" \([^()]*\)$", "", reason)
             reasons[test.name, short] = reasons.get((test.name, short), 0) + count
     for (name, reason), count in reasons.items():
-        yield f"    {name}: {count} case{'s' if count > 1 else ''}: {reason}  [{remedy(reason) or 'not on this machine'}]"
+        yield f"    {name}: {count} case{'s' if count > 1 else ''}: {reason}  [{remedy(reason) or NO_REMEDY}]"
 
 
 def told_slowest(tests):

@@ -103,7 +103,20 @@ def test_the_table_has_a_row_a_suite_and_a_line_for_what_failed_or_was_skipped()
     assert said[4:] == [
         f"skipped: bench/gpu, 1: no GPU; to run it: {test_all.SUITES['bench']['gpu'].needs}",
         "failed: cloud/all, 2; its log is build/test-all/cloud.log",
-        "skipped: frameworks/mpi, 1: no root; to run it: tools/test-all frameworks/mpi"]
+        "skipped: frameworks/mpi, 1: no root; to run it: sudo tools/test-all frameworks/mpi"]
+
+
+@pytest.mark.parametrize("reason,way", [
+    ("it could not be prepared: no venv with spark, from PyPI", "tools/test-all frameworks/spark"),
+    ("it could not be prepared: it makes network namespaces, which only root may", "sudo tools/test-all frameworks/spark"),
+    ("it could not be prepared: this root may make no network namespaces", "a machine, or a container, that allows it"),
+    ("it could not be prepared: there is no /dev/net/tun, which a job's network needs", "a machine, or a container, that allows it"),
+    ("system/kinds: SOUK_DATA names no folder with real data", "SOUK_DATA=FOLDER tools/test-all frameworks/spark"),
+    ("system/kinds: sandboxes cannot run under the address sanitizer", "make test"),
+    ("train/export: could not import 'onnxruntime': No module named 'onnxruntime'", "make reference"),
+    ("function/object_store_test: of a folder alone", "not on this machine")])
+def test_what_was_skipped_has_a_command_that_runs_it(reason, way):
+    assert test_all.way_to_run("frameworks/spark", reason) == way
 
 
 def test_an_interrupted_run_leaves_nothing_running():
