@@ -223,7 +223,9 @@ static void keeper_close(struct keeper *keeper)
     loop_watch_free(keeper->listen_watch);
     if (keeper->listen_fd >= 0)
         close(keeper->listen_fd);
-    channel_free(keeper->channel); /* last: it tells the daemon that nothing is left */
+    if (keeper->channel)
+        channel_hold_open(keeper->channel); /* what has hung up is killed */
+    channel_free(keeper->channel);
     outbox_free(keeper->host.outbox);
     http_client_free(keeper->host.client);
     blob_store_free(keeper->host.blobs);

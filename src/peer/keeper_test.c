@@ -422,6 +422,25 @@ static void keeper_whose_daemon_went_first_begins_nothing(void **state)
     assert_taken_up(market);
 }
 
+/* What has hung up and is still there is killed: on a busy machine, a keeper amid its end. */
+static void keeper_hangs_up_when_its_process_has_ended(void **state)
+{
+    struct market *market = *state;
+    char said[4096];
+    lose_daemon(market, SIGKILL);
+    AUTO_FD int fd = take_keeper(market);
+    tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_TAKE,
+                                             .take = {KEEPER_VERSION, market->next_lease, 1}});
+    tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_RELEASE});
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    do {
+        assert_int_equal(poll(&wait, 1, HUNG_MS), 1);
+    } while (recv(fd, said, sizeof(said), 0) > 0);
+    assert_int_equal(find_keeper(market), 0);
+    start_daemon(market, NULL);
+    assert_int_equal(wait_for(market, LEASE_MESSAGE_HELLO, -1)->hello.running_count, 0);
+}
+
 static void expect_echo(struct market *market, bool is_heard)
 {
     char echo[8];
@@ -511,6 +530,7 @@ static int run(void)
         DAEMON_TEST(lease_whose_results_wait_ends_when_its_keeper_is_told_to),
         DAEMON_TEST(keeper_of_a_lease_that_has_ended_goes_when_it_is_told_to),
         DAEMON_TEST(lease_has_the_cores_that_it_is_paid_for),
+        DAEMON_TEST(keeper_hangs_up_when_its_process_has_ended),
         DAEMON_TEST(lease_nobody_takes_up_ends_when_it_expires),
         DAEMON_TEST(lease_that_waits_for_its_image_goes_on_when_the_market_comes_back),
         DAEMON_TEST(lease_is_lost_with_its_keeper),
