@@ -35,6 +35,7 @@ def test_the_page_follows_a_job_live(tmp_path):
             job = submit(market, token, 2, "digits", "1h")
             walk.answer()
             walk.expect("brief")
+            wait_for("the lender to earn", lambda: market.get("/v1/account", lender_token).json["earned_microcredits"])
             cancel(market, token, job)
             submit(market, token, 2, "brief", "1s")
             walk.answer()

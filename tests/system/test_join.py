@@ -17,6 +17,7 @@ import time
 import pytest
 from serving import HUNG_S, PROGRAM, Market, is_built_with
 from terminal import Terminal
+from training import wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="sandboxes cannot run it")
 
@@ -252,8 +253,8 @@ def test_it_goes_back_to_the_first_server_while_the_second_still_is_there(
     daemon.wait_for(" returning ")
     daemon.wait_for("info linked ", 3)
     assert f"market_moved market={front}" in daemon.text()
-    machines = market.get("/v1/machines?mine=true", ada).json["items"]
-    assert [machine["state"] for machine in machines] == ["online"]
+    wait_for("the machine to be online", lambda: ["online"] == [
+        machine["state"] for machine in market.get("/v1/machines?mine=true", ada).json["items"]])
     first.shutdown()
     first.server_close()
 
