@@ -76,6 +76,17 @@ static int host_find_program(struct sandbox_host *host, const char *program, str
     return 0;
 }
 
+/* The sandbox's first process outlives bwrap's own for a moment, and would still be in our group
+ * when that is asked for being ours alone. */
+static void wait_for_inner(const struct launched *launched)
+{
+    struct pollfd wait = {.fd = launched->inner_pidfd, .events = POLLIN};
+    if (launched->inner_pidfd < 0)
+        return;
+    poll(&wait, 1, PROBE_WAIT_MS);
+    close(launched->inner_pidfd);
+}
+
 /* Starts /usr/bin/true in a sandbox; what bwrap says on failure goes into *error. Its processes are
  * not counted: the user may have more than are seen here, of leases that go on or beyond a
  * container, and with a limit below those nothing starts. */
@@ -107,8 +118,7 @@ static int host_try(const struct sandbox_host *host, struct error *error)
     while (waitid(P_PIDFD, (id_t)launched.pidfd, &info, WEXITED) < 0 && errno == EINTR)
         ;
     close(launched.pidfd);
-    if (launched.inner_pidfd >= 0)
-        close(launched.inner_pidfd);
+    wait_for_inner(&launched);
     if (info.si_code == CLD_EXITED && info.si_status == 0)
         return 0;
     if (has_hung)

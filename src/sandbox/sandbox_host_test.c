@@ -2,15 +2,17 @@
 #include "sandbox/sandbox_internal.h"
 #include "testing/testing.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OTHERS = 100 };
+enum { OTHERS = 100, TRIALS = 50 };
 
 /* They end with the closing of the pipe's other end. */
 static void others_start(int wait_fd, int close_fd, pid_t *out_pids)
@@ -49,6 +51,26 @@ static int exit_of(pid_t pid)
     int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Only a process that is alone in its group may take that of cgroup v2 for its leases. */
+TEST(trial_of_a_sandbox_leaves_no_process_behind)
+{
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    for (int i = 0; i < TRIALS; i++) {
+        struct sandbox_host *host = NULL;
+        struct error error = {0};
+        if (sandbox_host_open("/tmp", NULL, &host, &error) < 0)
+            SKIP("sandboxes cannot be started here");
+        sandbox_host_free(host);
+        pid_t ended;
+        do {
+            ended = waitpid(-1, NULL, WNOHANG);
+        } while (ended > 0);
+        assert_int_equal(ended, -1); /* 0: there are some that run */
+        assert_int_equal(errno, ECHILD);
+    }
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);
 }
 
 TEST(many_processes_of_the_same_user_elsewhere_hinder_no_start)
@@ -113,6 +135,7 @@ TEST(a_copy_of_the_program_is_removed_only_when_nobody_can_be_launching_it)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trial_of_a_sandbox_leaves_no_process_behind),
         cmocka_unit_test(many_processes_of_the_same_user_elsewhere_hinder_no_start),
         cmocka_unit_test(a_copy_of_the_program_is_removed_only_when_nobody_can_be_launching_it),
     };
