@@ -10,6 +10,11 @@ PR_SET_CHILD_SUBREAPER = 36
 HUNG_S = 30  # what has not ended by then has hung
 
 
+def cores():
+    """Those that this process may use: fewer than the machine's where it is bound to some."""
+    return len(os.sched_getaffinity(0))
+
+
 def adopt(is_wanted):
     """Whether orphans of orphans become children of this process."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(is_wanted), 0, 0, 0)
