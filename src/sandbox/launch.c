@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,7 +72,8 @@ static int child_set_limits(const struct child *child)
         return -1;
     if (!child->has_soft_limits)
         return 0;
-    if (child->process_count > 0 && child_set_limit(RLIMIT_NPROC, child->process_count) < 0)
+    if (child->process_count > 0 && !child->counts_inside &&
+        child_set_limit(RLIMIT_NPROC, child->process_count) < 0)
         return -1;
     /* Of the two, RLIMIT_DATA counts what is written, RLIMIT_AS also what is only reserved. */
     return child_set_limit(RLIMIT_DATA, child->memory_bytes) < 0 ||
@@ -249,6 +251,27 @@ static int launch_give_pipe(int fd)
     return S_ISFIFO(status.st_mode) ? fchown(fd, SANDBOX_UID, SANDBOX_UID) : 0;
 }
 
+/*
+ * Since Linux 5.14 RLIMIT_NPROC counts the processes of each user namespace apart: the stage sets
+ * it there. Before, it counts all that the user has, which others may raise while this one runs.
+ */
+static bool kernel_counts_apart(void)
+{
+    struct utsname system;
+    int major = 0, minor = 0;
+    return uname(&system) == 0 && sscanf(system.release, "%d.%d", &major, &minor) == 2 &&
+           (major > 5 || (major == 5 && minor >= 14));
+}
+
+static void launch_limit_processes(struct child *child, int64_t pids_max)
+{
+    child->counts_inside = child->host->landlock_abi > 0 && kernel_counts_apart();
+    int64_t others = 0;
+    if (!child->counts_inside)
+        others = process_count_of_user(child->host->drops_user ? SANDBOX_UID : getuid());
+    child->process_count = (rlim_t)(others + pids_max);
+}
+
 int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options *options,
                    const struct cgroup *cgroup, struct launched *out_launched, struct error *error)
 {
@@ -258,10 +281,8 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
                           .memory_bytes = (rlim_t)options->memory_bytes,
                           /* Fuller folders refuse first; this stops what is absurd. */
                           .file_bytes = (rlim_t)(options->disk_bytes + options->disk_bytes / 8)};
-    if (child.has_soft_limits && options->pids_max > 0) {
-        const uid_t uid = host->drops_user ? SANDBOX_UID : getuid();
-        child.process_count = (rlim_t)(process_count_of_user(uid) + options->pids_max);
-    }
+    if (child.has_soft_limits && options->pids_max > 0)
+        launch_limit_processes(&child, options->pids_max);
     AUTO(arena) struct arena *arena = arena_new(0);
     child.arguments.arena = arena;
     AUTO_FD int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);

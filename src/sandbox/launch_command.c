@@ -196,6 +196,11 @@ static void command_add_stage(struct child *child, const struct sandbox_options 
     if (child->host->landlock_abi == 0)
         return;
     arguments_add(arguments, "/souk", STAGE_WORD, NULL);
+    if (child->counts_inside) {
+        char number[24];
+        snprintf(number, sizeof(number), "%" PRIu64, (uint64_t)child->process_count);
+        arguments_add(arguments, "--processes", number, NULL);
+    }
     if (options->set_up_network || options->shares_network)
         arguments_add(arguments, "--network", NULL, NULL);
     if (options->gpu_count > 0)

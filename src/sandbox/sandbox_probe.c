@@ -149,6 +149,13 @@ static void probe_forks(void)
     printf("forks=%d\n", count);
 }
 
+static void probe_forks_when_told(void)
+{
+    char word;
+    if (read(3, &word, 1) == 1)
+        probe_forks();
+}
+
 static void probe_memory(void)
 {
     for (size_t total = 0; total < (size_t)4 << 30; total += 1 << 20) {
@@ -212,6 +219,8 @@ int main(int argc, char **argv)
         probe_thread();
     else if (strcmp(verb, "surroundings") == 0)
         probe_surroundings();
+    else if (strcmp(verb, "forks-when-told") == 0)
+        probe_forks_when_told();
     else if (strcmp(verb, "forks") == 0)
         probe_forks();
     else if (strcmp(verb, "memory") == 0)

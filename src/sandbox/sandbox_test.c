@@ -147,6 +147,53 @@ static void fork_bomb_stops_at_the_process_limit(void **state)
     assert_in_range(strtol(forks + 6, NULL, 10), 1, 20);
 }
 
+enum { OTHER_COUNT = 40 };
+
+struct others {
+    int told_fd;
+    pid_t pids[OTHER_COUNT];
+};
+
+/* Processes of the sandbox's user, as another sandbox has them, come while the program waits. */
+static void add_others(void *context)
+{
+    struct others *others = context;
+    for (size_t i = 0; i < OTHER_COUNT && others->pids[OTHER_COUNT - 1] == 0; i++) {
+        others->pids[i] = fork();
+        if (others->pids[i] == 0) {
+            if (geteuid() == 0 && setuid(SANDBOX_UID) < 0)
+                _exit(1);
+            pause();
+            _exit(0);
+        }
+        assert_true(others->pids[i] > 0);
+    }
+    if (others->told_fd >= 0)
+        assert_int_equal(write(others->told_fd, "x", 1), 1);
+    others->told_fd = -1;
+}
+
+static void other_processes_of_the_user_take_none_of_the_limit(void **state)
+{
+    char output[TRIAL_OUTPUT_MAX];
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    struct others others = {.told_fd = pair[1]};
+    trial_run(*state,
+              RUN(.verb = "forks-when-told", .pids_max = 20, .control_fd = pair[0],
+                  .on_turn = add_others, .turn_context = &others),
+              output);
+    for (size_t i = 0; i < OTHER_COUNT; i++) {
+        kill(others.pids[i], SIGKILL);
+        waitpid(others.pids[i], NULL, 0);
+    }
+    close(pair[0]);
+    close(pair[1]);
+    const char *forks = strstr(output, "forks=");
+    assert_non_null(forks);
+    assert_in_range(strtol(forks + 6, NULL, 10), 10, 20);
+}
+
 static void memory_hog_does_not_pass_the_limit(void **state)
 {
     char output[TRIAL_OUTPUT_MAX];
@@ -551,6 +598,7 @@ static int run_all(const char *name)
         TRIAL_TEST(memory_of_no_process_is_only_given_where_a_cgroup_counts_it),
         TRIAL_TEST(program_gets_the_environment_and_descriptors_given_and_no_others),
         TRIAL_TEST(fork_bomb_stops_at_the_process_limit),
+        TRIAL_TEST(other_processes_of_the_user_take_none_of_the_limit),
         TRIAL_TEST(memory_hog_does_not_pass_the_limit),
         TRIAL_TEST(quarter_of_a_core_gives_a_quarter_of_the_cpu_time),
         TRIAL_TEST(share_shrinks_and_grows_while_the_program_runs),

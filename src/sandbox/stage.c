@@ -5,8 +5,10 @@
 #include <linux/landlock.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -75,6 +77,9 @@ static int add_path(int ruleset_fd, const char *path, uint64_t access)
 
 int stage_confine(const struct stage_rules *rules)
 {
+    const struct rlimit processes = {rules->processes_max, rules->processes_max};
+    if (rules->processes_max > 0 && setrlimit(RLIMIT_NPROC, &processes) < 0)
+        return -1;
     const int abi = stage_landlock_abi();
     if (abi == 0)
         return 0;
@@ -114,6 +119,8 @@ static int parse(int argc, char **argv, struct stage_rules *rules)
             rules->has_network = 1;
         } else if (strcmp(argv[at], "--proc") == 0) {
             rules->writes_proc = 1;
+        } else if (strcmp(argv[at], "--processes") == 0 && at + 1 < argc) {
+            rules->processes_max = strtoul(argv[++at], NULL, 10);
         } else if (strcmp(argv[at], "--write") == 0 && at + 1 < argc &&
                    rules->writable_count < STAGE_WRITABLE_MAX) {
             rules->writable[rules->writable_count++] = argv[++at];
@@ -136,7 +143,7 @@ int stage_enter(int argc, char **argv)
         _exit(EXIT_CONFINE);
     }
     if (stage_confine(&rules) < 0) {
-        fprintf(stderr, "%s: Landlock: %s\n", STAGE_WORD, strerrordesc_np(errno));
+        fprintf(stderr, "%s: confine: %s\n", STAGE_WORD, strerrordesc_np(errno));
         _exit(EXIT_CONFINE);
     }
     char **const program = argv + skipped;

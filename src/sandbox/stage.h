@@ -1,9 +1,11 @@
 /*
  * Stage: the last step of a sandbox's start, taken inside it by the sandbox's own program.
  *
- * Landlock cannot be applied before bubblewrap, which mounts, so bubblewrap starts
+ * Landlock cannot be applied before bubblewrap, which mounts, nor the processes of its namespace be
+ * bounded before it is made, so bubblewrap starts
  *
- *     /souk sandbox-stage [--network] [--proc] [--write FOLDER]... -- PROGRAM ARGUMENT...
+ *     /souk sandbox-stage [--processes N] [--network] [--proc] [--write FOLDER]... -- PROGRAM
+ *         ARGUMENT...
  *
  * which confines itself to what the command line allows and becomes PROGRAM. Every program given to
  * sandbox_host_open calls stage_enter first in main. Depends on the C library alone.
@@ -21,9 +23,10 @@ struct stage_rules {
     size_t writable_count;
     const char *readable[STAGE_READABLE_MAX]; /* all that can be read, if there is any */
     size_t readable_count;
-    int has_network;  /* false: no TCP */
-    int sees_nothing; /* no file at all */
-    int writes_proc;  /* its own files in /proc, as NVIDIA's driver does */
+    int has_network;             /* false: no TCP */
+    int sees_nothing;            /* no file at all */
+    int writes_proc;             /* its own files in /proc, as NVIDIA's driver does */
+    unsigned long processes_max; /* and threads, of its user namespace; 0: any */
 };
 
 /*
