@@ -27,14 +27,13 @@ static int process_parse_stat(char *text, struct process_info *info)
         STAT_CPU_LAST = 17,
         STAT_THREADS = 20,
         STAT_START = 22,
-        STAT_RESIDENT = 24,
     };
     char *at = strrchr(text, ')');
     if (!at || strlen(at) < 4)
         return -1;
     const char state = at[2];
     at += 4; /* ") S " */
-    for (int field = STAT_PARENT; field <= STAT_RESIDENT; field++) {
+    for (int field = STAT_PARENT; field <= STAT_START; field++) {
         const char *before = at;
         const int64_t value = next_number(&at);
         if (at == before)
@@ -47,8 +46,6 @@ static int process_parse_stat(char *text, struct process_info *info)
             info->thread_count = value;
         else if (field == STAT_START)
             info->start_ticks = (uint64_t)value;
-        else if (field == STAT_RESIDENT)
-            info->resident_bytes = value * sysconf(_SC_PAGESIZE);
     }
     /* Of a process whose first thread alone has ended the others run on. */
     info->is_stopped = state == 'T' || (state == 'Z' && info->thread_count <= 1);
@@ -70,6 +67,20 @@ int process_read(pid_t pid, struct process_info *out_info, struct error *error)
         return error_set(error, ERROR_CORRUPT, "cannot read \"%s\"", path);
     *out_info = info;
     return 0;
+}
+
+int64_t process_memory_bytes(pid_t pid)
+{
+    char path[64], line[256];
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    AUTO_FILE FILE *status = fopen(path, "re");
+    long long bytes = 0, kilobytes;
+    while (status && fgets(line, sizeof(line), status))
+        if (sscanf(line, "RssAnon: %lld kB", &kilobytes) ==
+                1 || // NOLINT(cert-err34-c): the kernel's
+            sscanf(line, "RssShmem: %lld kB", &kilobytes) == 1) // NOLINT(cert-err34-c): likewise
+            bytes += kilobytes * 1024;
+    return bytes;
 }
 
 enum { CHILDREN_MAX = 1024 };

@@ -20,7 +20,6 @@ struct process_info {
     pid_t parent;
     int64_t cpu_ticks; /* of itself and of the children it has waited for */
     uint64_t start_ticks;
-    int64_t resident_bytes;
     int64_t thread_count;
     bool is_stopped; /* by a signal, or it has ended */
 };
@@ -35,6 +34,10 @@ size_t process_read_numbers(const char *path, pid_t *out, size_t max);
 /* Fills `out` with the descendants of `root`, parents before children, not `root` itself; returns
  * how many there are, at most `max`. */
 size_t process_tree_list(pid_t root, struct process_info *out, size_t max);
+
+/* Memory that the process holds: not what it mapped from files, which the kernel takes back when it
+ * needs the room. 0 when there is no such process. */
+int64_t process_memory_bytes(pid_t pid);
 
 /* Processes and threads of one user on this machine, as RLIMIT_NPROC counts them. */
 int64_t process_count_of_user(uid_t uid);

@@ -1,7 +1,10 @@
 #include "sandbox/process_tree.h"
 #include "testing/testing.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +15,35 @@ TEST(own_process_is_read_with_its_parent_and_threads)
     ASSERT_OK(process_read(getpid(), &info, &error));
     assert_int_equal(info.parent, getppid());
     assert_true(info.thread_count >= 1);
-    assert_true(info.resident_bytes > 0);
     assert_true(info.start_ticks > 0);
+}
+
+TEST(memory_is_what_is_held_not_what_is_mapped_from_a_file)
+{
+    /* Of more than the kernel leaves uncounted on its cores, and beside this program: /tmp may be
+     * memory. */
+    const size_t size = 64 << 20;
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 8);
+    assert_true(length > 0);
+    memcpy(path + length, "-XXXXXX", sizeof("-XXXXXX"));
+    const int fd = mkostemp(path, O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(ftruncate(fd, (off_t)size), 0);
+    const int64_t before = process_memory_bytes(getpid());
+    assert_true(before > 0);
+    unsigned char *mapped = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+    assert_true(mapped != MAP_FAILED);
+    assert_true(process_memory_bytes(getpid()) < before + (int64_t)size / 2);
+    unsigned char *held =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    assert_true(held != MAP_FAILED);
+    assert_true(process_memory_bytes(getpid()) > before + (int64_t)size / 2);
+    munmap(held, size);
+    munmap(mapped, size);
+    close(fd);
+    assert_int_equal(process_memory_bytes(0x3fffffff), 0);
 }
 
 TEST(absent_process_is_not_found)
@@ -85,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_process_is_read_with_its_parent_and_threads),
+        cmocka_unit_test(memory_is_what_is_held_not_what_is_mapped_from_a_file),
         cmocka_unit_test(absent_process_is_not_found),
         cmocka_unit_test(tree_holds_children_and_grandchildren_and_no_others),
         cmocka_unit_test(stopped_process_is_told_from_one_that_runs),

@@ -313,7 +313,7 @@ static void sandbox_read_soft_usage(struct sandbox *sandbox, struct sandbox_usag
     int64_t ticks = 0;
     for (size_t i = 0; i < count; i++) {
         ticks += tree[i].cpu_ticks;
-        out_usage->memory_bytes += tree[i].resident_bytes;
+        out_usage->memory_bytes += process_memory_bytes(tree[i].pid);
     }
     free(tree);
     out_usage->cpu_ms = process_ticks_to_ms(ticks);
