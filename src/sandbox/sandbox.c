@@ -142,9 +142,11 @@ bool sandbox_reap(struct sandbox *sandbox, struct sandbox_exit *out_exit)
     if (!sandbox->has_ended) {
         if (!wait_readable(sandbox_pidfd(sandbox), 0))
             return false;
-        /* bwrap ends at once when its child has; unless it is frozen, and then it has to. */
-        if (!wait_readable(sandbox->launched.pidfd, 1000))
+        /* bwrap ends at once when its child has; unless it is frozen or stopped: then it has to. */
+        if (!wait_readable(sandbox->launched.pidfd, 1000)) {
+            pidfd_send_signal(sandbox->launched.pidfd, SIGKILL, NULL, 0);
             sandbox_kill(sandbox);
+        }
         siginfo_t info = {0};
         while (waitid(P_PIDFD, (id_t)sandbox->launched.pidfd, &info, WEXITED) < 0 && errno == EINTR)
             ;

@@ -446,6 +446,22 @@ static void missing_program_is_told_by_its_exit(void **state)
     trial_assert_says(output, "/nowhere");
 }
 
+static void stopped_bwrap_is_reaped(void **state)
+{
+    const char *const argv[] = {"/usr/bin/sleep", "60", NULL};
+    AUTO(sandbox) struct sandbox *sandbox = trial_start(*state, RUN(.argv = argv), -1);
+    struct process_info tree[8];
+    assert_in_range(process_tree_list(getpid(), tree, 8), 1, 8);
+    assert_int_equal(tree[0].parent, getpid());
+    assert_int_equal(kill(tree[0].pid, SIGSTOP), 0);
+    sandbox_kill(sandbox);
+    struct pollfd ended = {.fd = sandbox_pidfd(sandbox), .events = POLLIN};
+    assert_int_equal(poll(&ended, 1, HUNG_MS), 1);
+    struct sandbox_exit result;
+    assert_true(sandbox_reap(sandbox, &result));
+    assert_int_equal(result.code, 128 + SIGKILL);
+}
+
 static void wrong_options_are_refused(void **state)
 {
     struct trial *trial = *state;
@@ -609,6 +625,7 @@ static int run_all(const char *name)
         TRIAL_TEST(paused_program_uses_no_cpu_and_goes_on_after),
         TRIAL_TEST(process_that_runs_in_a_pause_is_stopped_again),
         TRIAL_TEST(missing_program_is_told_by_its_exit),
+        TRIAL_TEST(stopped_bwrap_is_reaped),
         TRIAL_TEST(wrong_options_are_refused),
         TRIAL_TEST(sweep_ends_what_a_killed_daemon_left),
         TRIAL_TEST(sweep_spares_what_runs_under_another_process),
