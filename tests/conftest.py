@@ -4,6 +4,7 @@ cases were all skipped.
 tools/run-tests names the test in SOUK_TEST, its run in SOUK_RUN, and the folder that keeps failures in SOUK_FAILED.
 """
 import contextlib
+import json
 import os
 import pathlib
 import secrets
@@ -29,6 +30,14 @@ def souk(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     return Souk(home)
+
+
+@pytest.fixture(scope="session")
+def cgroups(tmp_path_factory):
+    """For cases that need sandboxes with control groups: not every machine gives root any."""
+    limits = json.loads(Souk(tmp_path_factory.mktemp("doctor"))("lend", "--doctor", "--json").stdout)["limits"]
+    if not limits.startswith("ok"):
+        pytest.skip(f"no control groups here: {limits}")
 
 
 def name_of(config):

@@ -18,6 +18,7 @@ import pytest
 
 from ranks import HUNG_JOB_S
 from serving import HUNG_S, PROGRAM
+from training import needs_tun
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench/lending"))
 import begin  # noqa: E402 -- found through the line above
@@ -51,6 +52,7 @@ def test_matching_is_measured_with_every_figure_the_goals_name(souk):
     assert figures["decision_p50_us"] <= figures["decision_p99_us"] <= figures["decision_max_us"]
 
 
+@needs_tun
 def test_the_job_network_is_measured_beside_plainer_ways(souk):
     figures = json.loads(souk("bench", "jobnet", "--rounds", 1, "--round", "200ms", "--json").stdout)
     assert {"jobnet_ratio", "jobnet_rtt_added_ms", "jobnet_ratio_to_copy"} <= figures.keys()
@@ -58,6 +60,7 @@ def test_the_job_network_is_measured_beside_plainer_ways(souk):
                for way in ("jobnet", "bare", "copy", "plain"))
 
 
+@needs_tun
 @pytest.mark.parametrize("servers", [1, 2])
 def test_a_wide_area_network_is_measured_and_lets_workers_compute_on(souk, servers):
     figures = json.loads(souk("bench", "wan", "--workers", 2, "--servers", servers, "--parameters", 100000, "--mbit", 20,

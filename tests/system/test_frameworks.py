@@ -2,12 +2,11 @@
 
 covers worker/command_environment.c, worker/command_files.c, worker/launcher_main.c, worker/crew.c, worker/crew_lead.c, worker/crew_follow.c, worker/line_link.c, worker/script.c, worker/script_group.c
 """
-import os
-
 import pytest
 
 from meeting import MEET, TORCH
 from ranks import Place
+from training import needs_tun
 
 TENSORFLOW = MEET + """
 config = json.loads(env["TF_CONFIG"])
@@ -19,7 +18,7 @@ host, port = hosts[0].split(":")
 meet((host, int(port)), own == hosts[0], len(hosts), "%s-%d" % (task["type"], task["index"]))
 """
 
-pytestmark = pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK), reason="no /dev/net/tun here")
+pytestmark = needs_tun
 
 
 @pytest.fixture(scope="module")

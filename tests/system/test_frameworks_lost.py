@@ -12,9 +12,9 @@ from checkpoints import processes_with
 from meeting import TORCH
 from ranks import Place
 from serving import HUNG_S
-from training import wait_for
+from training import needs_tun, wait_for
 
-pytestmark = pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK), reason="no /dev/net/tun here")
+pytestmark = needs_tun
 
 
 @pytest.fixture(scope="module")

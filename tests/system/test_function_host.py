@@ -15,6 +15,7 @@ import pytest
 from program import Souk
 from functions import BATCHES, RECORDS, Host, ancestors, instances, log_of, wait_for, with_few_records, write_job
 from serving import HUNG_S
+from training import needs_cgroups
 
 RUN = 9
 
@@ -170,6 +171,7 @@ def test_an_idle_process_that_died_is_passed_over(job):
             os.close(watch)
 
 
+@needs_cgroups
 def test_a_call_out_of_memory_fails_alone(job):
     host, done = job
     larger = json.loads(host.path_of("jobs", done["job"]).read_text())

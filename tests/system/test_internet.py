@@ -24,11 +24,11 @@ from internet import (CAMPUS_HOST, CAMPUS_OWN, CLOSED, HOME, LATER, METADATA, RE
                       home_with_internet)
 from serving import HUNG_S, PROGRAM, Market
 from test_escape import UserLender, PLAIN_USER
-from training import Lender, wait_for
+from training import Lender, needs_cgroups, needs_tun, wait_for
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for networks and another user"),
-    pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK), reason="no /dev/net/tun here")]
+    needs_tun]
 
 HELPERS = """
 import errno, json, socket, struct, sys
@@ -251,9 +251,10 @@ say("third", [one.recvfrom(100)[0].decode(), ""])
     assert refused >= 1  # the stranger was heard, and not let in
 
 
+@needs_cgroups
 @lent_by("root")
 def test_what_passes_is_counted_and_connections_are_bounded(home):
-    """As root: without a cgroup sockets count as memory of the job, whose bound comes first."""
+    """Without a cgroup sockets count as memory of the job, whose bound comes first."""
     found = home.run(f"""
 many = []
 for i in range(400):

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from serving import HUNG_S, PROGRAM, Market
-from training import Lender, wait_for
+from training import Lender, needs_tun, wait_for
 
 TALK = """
 import os, socket, sys, time
@@ -65,10 +65,9 @@ def place_of(tmp_path, *options):
     return market, token, lenders
 
 
+@needs_tun
 @pytest.mark.parametrize("way, options", [("direct", ()), ("relay", ("--no-direct",))])
 def test_two_ranks_talk_and_reach_nothing_else(tmp_path, way, options):
-    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        pytest.skip("no /dev/net/tun here")
     market, token, lenders = place_of(tmp_path, *options)
     try:
         files = tmp_path / "files"

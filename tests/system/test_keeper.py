@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 from serving import HUNG_S, PROGRAM, Market
-from training import Lender, cancel, cgroups, keepers, running, submit_endless, wait_for
+from training import Lender, cancel, cgroups, keepers, needs_tun, running, submit_endless, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,7 @@ def test_a_lease_is_lost_with_its_keeper_and_replaced(place, job):
     assert_ends(market, token, job, lease_count=4)
 
 
+@needs_tun
 @pytest.mark.skipif(os.path.exists(f"{PROGRAM}.plain"),
                     reason="a daemon with the thread sanitizer may not enter the user namespace of a lease with a network")
 def test_a_lease_ends_that_the_owner_no_longer_permits(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from checkpoints import Place
 from serving import PROGRAM
-from training import wait_for
+from training import needs_tun, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,10 @@ def test_results_are_told_of_where_there_are_any(place):
     done = place.souk("job", "submit", "-y", write(place, run="echo 1 > $SOUK_OUTPUT_DIR/one"))
     assert "The results (1 file, " in done.stderr and "souk job fetch " in done.stderr, done
     assert "Runs:     a command of your own on 1 worker\n" in done.stdout, done
+
+
+@needs_tun
+def test_the_framework_is_told(place):
     done = place.souk("job", "submit", "-y", write(place, runtime="torch", num_nodes=2))
     assert "Runs:     a torch program of your own on 2 workers\n" in done.stdout, done
 

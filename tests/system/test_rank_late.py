@@ -2,18 +2,16 @@
 
 covers worker/crew_lead.c, worker/crew_follow.c, library/sync_place.c
 """
-import os
-
 import pytest
 
 from ranks import Place
 from serving import HUNG_S, is_built_with
-from training import wait_for
+from training import needs_tun, wait_for
 
 # Python is not linked with them, as libsouk is.
 pytestmark = [pytest.mark.skipif(is_built_with("libasan") or is_built_with("libtsan"),
                                  reason="needs a program without sanitizers"),
-              pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK), reason="no /dev/net/tun here")]
+              needs_tun]
 
 # Rank 1 of the first machine never ends; rank 0 waits for it as long as a lost rank is waited for, and has then ended well.
 LATE = """

@@ -8,10 +8,11 @@ import pytest
 
 from ranks import Place
 from serving import is_built_with
+from training import needs_tun
 
 # Python is not linked with them, as libsouk is.
-pytestmark = pytest.mark.skipif(is_built_with("libasan") or is_built_with("libtsan"),
-                                reason="needs a program without sanitizers")
+pytestmark = [pytest.mark.skipif(is_built_with("libasan") or is_built_with("libtsan"),
+                                 reason="needs a program without sanitizers"), needs_tun]
 
 REDUCE = """
 import array, os, sys

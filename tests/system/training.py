@@ -17,7 +17,8 @@ import pytest
 from serving import HUNG_S, PROGRAM, Market, audit
 
 RECORDS = 512
-needs_cgroups = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, whose sandboxes have cgroups")
+needs_cgroups = pytest.mark.usefixtures("cgroups")
+needs_tun = pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK), reason="no /dev/net/tun here")
 
 
 def wait_for(what, condition, seconds=HUNG_S, step=0.2):
