@@ -3,8 +3,8 @@
 #   make          build the program at build/souk
 #   make demo     a market, three unequal lenders, one real training job
 #   make test     every test, as CI runs them
-#   make test-all   all that `make test` does not run, with one table at the end; as root, hours
-#   make coverage  the tests, and which lines of each folder they ran
+#   make test-all   everything that `make test` leaves out, then one table; as root, hours
+#   make coverage  the tests, and the lines they ran, by folder
 #   make bench    the measurements behind docs/benchmarks.md
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
 #   make lint     format and style gates; clang-tidy on a fixed third of the files and on what changed (lint-all: on all)
@@ -40,23 +40,23 @@ web:
 demo: all
 	@build/souk demo
 
-# Without a network nothing is installed: the rest of the tests runs.
+# Offline, nothing is installed and the other tests still run.
 test asan tsan coverage: WEB_OPTION = --may-lack
-# The long runs of the property tests, whose first seeds are tests of their own, are a suite of test-all.
+# `make test` runs the first seeds of each property test; test-all has a suite for the long runs.
 test: all test-deps
 	@tools/run-tests release -LE soak
 
 simulation: all
 	@tools/run-tests release -L soak
 
-# All that `make test` does not run; the targets below are one suite of it each.
+# Everything that `make test` leaves out. Each target below is one of its suites.
 test-all:
 	@tools/test-all
 
 test-frameworks test-sources test-cloud test-slurm test-lambda reference tsan-system:
 	@tools/test-all $(@:test-%=%)
 
-# bench/frameworks.py runs those in bench/frameworks. Exit status 77 means skipped.
+# bench/frameworks.py runs the programs in bench/frameworks. Exit status 77 means skipped.
 bench: all test-deps
 	@tools/install-deps --bench
 	@for bench in bench/*.py; do echo "== $$bench"; $$bench || [ $$? = 77 ] || exit 1; done
@@ -96,7 +96,7 @@ sanitized: deps web
 	@tools/run-tests --build asan $(ASAN_TESTS)
 	@tools/run-tests --build tsan $(TSAN_TESTS)
 
-# Lines that were run, folder by folder.
+# Counts the lines that ran, folder by folder.
 coverage: deps test-deps web
 	@find build/coverage -name '*.gcda' -delete 2>/dev/null || :
 	@tools/run-tests coverage -LE "bench|soak"

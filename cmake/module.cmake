@@ -36,7 +36,7 @@ function(add_module name)
                 target_compile_definitions(${test} PRIVATE TEST_IS_EMULATED)
             endif()
             add_test(NAME ${name}/${test} COMMAND ${test})
-            # Of four places for every core (tools/run-tests), two: they compute, where whole programs wait.
+            # Unit tests compute, whole programs wait: each takes two of a core's four places (tools/run-tests).
             set_tests_properties(${name}/${test} PROPERTIES LABELS unit PROCESSORS 2 TIMEOUT ${test_timeout_s})
         endforeach()
         foreach(target ${M_FUZZ})
