@@ -3,8 +3,8 @@
 
     bench/frameworks.py [--json] [--only start|ddp|adsp|spark|mnist] [--program build/souk]
 
-Each part is a program of its own, frameworks/PART.py, with options of its own; this runs them one after another and joins
-what they print. A part that fails is named, and the exit status is 1.
+Each part is a program of its own, frameworks/PART.py, with options of its own. This runs them in turn and joins their
+output. If a part fails, this names it and exits with 1.
 """
 import argparse
 import json

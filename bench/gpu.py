@@ -6,7 +6,7 @@
 A real market and a real lender on this machine, which lends the virtual environment that holds torch
 (`souk lend --software`) and one GPU. In each round the program (bench/gpu/gpu_step.py) runs once by hand
 and once as a job, the first of the two in turn: six layers of 4096, batches of 1024 rows sent from pinned memory, bf16.
-On a machine without an NVIDIA GPU it says so and ends with 77.
+Without an NVIDIA GPU, this bench says so and ends with 77.
 
 gpu_overhead     how much longer a step takes as a job, as a share; the median of the rounds
 gpu_start_ms     from `souk run` until the program's first line, less the same by hand; the median

@@ -9,7 +9,7 @@ of their own; nothing runs under the leases, but each reports as if it trained.
 first_load_bytes         what is sent until the first screen stands, compressed, without answers of the API
 interactive_ms           from the navigation until then, by the browser's clock; the median of `loads`
 job_page_core_share      CPU time of all of Chromium's processes over the time passed, while a job's page is shown
-job_page_kept_growth_mb  of what its script keeps, after collecting garbage, by a line through samples of that time (bench/page/trend.py)
+job_page_kept_growth_mb  growth of the script's heap after garbage collection, by a line through samples (bench/page/trend.py)
 job_page_code_growth_mb  likewise of what the browser has compiled: it compiles a function anew, and larger, as it runs oftener
 noise_mb                 how far a sample of what is kept lies from that line, as a rule
 events_per_s             that reach the page, counted before
@@ -48,7 +48,7 @@ WANTED = arguments()
 os.environ["SOUK_PROGRAM"] = os.path.abspath(WANTED.program)
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests/browser", "bench/lending", "bench/page")]
 import browsing  # noqa: E402 -- found through the line above
-import trend  # noqa: E402 -- likewise
+import trend  # noqa: E402 -- in bench/page
 from process import end, start  # noqa: E402 -- found through the line above
 from serving import Market  # noqa: E402 -- browsing makes it found
 from training import job_spec, wait_for  # noqa: E402 -- browsing makes it found

@@ -42,7 +42,7 @@ def arguments():
     parser.add_argument("--policies", default="adsp,ssp,tap,bsp", help="under which a worker is killed")
     parser.add_argument("--parts", default="process,keeper,machine", help="of a parameter server, that are killed")
     parser.add_argument("--interval", type=int, default=30, help="between checkpoints, in seconds")
-    parser.add_argument("--workers", type=int, default=4, help="of each job")
+    parser.add_argument("--workers", type=int, default=4, help="workers of each job")
     parser.add_argument("--program", default=str(ROOT / "build/souk"))
     return parser.parse_args()
 

@@ -24,7 +24,7 @@ parser.add_argument("--json", action="store_true")
 parser.add_argument("--program", default="build/souk")
 parser.add_argument("--data", default=os.environ.get("SOUK_DATA", str(ROOT.parent / "shared" / "data")))
 parser.add_argument("--seeds", default="4,1,2")
-parser.add_argument("--days", help="only so many of each workload")
+parser.add_argument("--days", help="days to take of each workload")
 wanted = parser.parse_args()
 
 

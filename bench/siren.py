@@ -5,7 +5,7 @@
                    [--evaluations 20] [--sgd SEEDS [--sgd-evaluations 6]]
 
 Both worlds beside each other, every scheduler in each: `paper`, where nothing can be gained, and `floor`, whose constants
-each seed draws and hides. For every budget the first five seeds (--counted) count for which any constant reaches the target (100
+each seed draws and hides. Each budget counts the first five seeds (--counted) where any constant reaches the target (100
 credits are too few in some worlds). Shares are of the time that the dynamic program's bound saves beside the best
 constant; a world in which that is next to nothing has no share. With noise, on fresh runs only, the gain is the mean over
 runs in which both reached the target; `noisy_share` is the mean gain over the mean without noise, over the three
