@@ -12,7 +12,7 @@ struct maker {
     struct worker *worker;
     sem_t *begins;
     bool lies_in_pushes, lies_of_others;
-    bool is_late;  /* begins once the others have pushed LATE_PUSHES */
+    bool is_late;  /* waits until the others have pushed LATE_PUSHES */
     uint32_t made; /* pushes of others */
 };
 
@@ -74,7 +74,7 @@ static void *training_run(void *context)
         done.started_ns = clock_monotonic_ns(&clock_system);
         done.loss = step(worker->data, worker->rank, number, worker->parameters);
         done.ended_ns = clock_monotonic_ns(&clock_system);
-        /* To and fro: of a loss that is not finite any more neither it nor the others may speak. */
+        /* Alternate signs, so that no worker's loss becomes infinite. */
         if (maker->lies_in_pushes)
             worker->parameters[number % FEATURES] -= number / FEATURES % 2 ? -1 : 1;
         if (!exchange_client_step(worker->client, &done, worker->parameters))
@@ -131,13 +131,13 @@ static void bench_push(void *context, uint32_t rank, double loss)
         sem_post(&bench->late_begins);
 }
 
-/* Without all three nobody may ever be found. */
+/* Checks may find no faulty worker unless all three take part. */
 static void bench_drop(void *context, uint64_t lease, const struct error *reason)
 {
     struct bench *bench = context;
     on_drop(bench, lease, reason);
     if (!is_faulty(bench, lease))
-        exchange_server_stop(bench->server, "one is lost who was not found faulty", 2000);
+        exchange_server_stop(bench->server, "a worker was dropped that is not faulty", 2000);
 }
 
 static void bench_check(void *context)
@@ -229,7 +229,7 @@ TEST(who_pushes_garbage_is_found_and_shut_out)
     }
 }
 
-/* Who is late is asked at once, and keeps both checks until it begins. */
+/* The late worker gets both checks at once and keeps them until it begins. */
 TEST(who_pushes_garbage_is_found_by_one_that_begins_late)
 {
     AUTO(bench) struct bench *bench = bench_new();

@@ -48,7 +48,7 @@ struct worker {
     uint64_t bad_at_step;       /* parameters become not finite; 0: never */
     uint64_t diverge_at_step;   /* says that its loss is not finite; 0: never */
     uint64_t rejoin_at_step;    /* on second_fd */
-    bool is_cut_off;            /* nobody is at its other end */
+    bool is_cut_off;            /* second_fd is shut down */
     int second_fd;
     float parameters[FEATURES];
     struct exchange_client_status status; /* at the end */
@@ -74,8 +74,8 @@ struct bench {
     uint32_t target_after;  /* so many measurements on all data it counts as reached */
     bool must_fail_measuring;
     bool must_find;          /* a worker that is faulty, before it ends */
-    uint32_t pushes;         /* that count, where they are counted: */
-    sem_t late_begins;       /* after some of them */
+    uint32_t pushes;         /* accepted so far, where a test counts */
+    sem_t late_begins;       /* posted after some pushes */
     bool is_never_finite;    /* a loss that is measured */
     uint32_t diverges_after; /* so many measurements on all data a loss is not finite; 0: never */
     uint32_t full_count;     /* of those */

@@ -354,7 +354,7 @@ static void gate_look(void *context)
     if (cluster->may_end(cluster))
         pthread_mutex_unlock(&cluster->bench->gate);
     else
-        loop_timer_start(cluster->gate_timer, 20); /* clock: between two looks */
+        loop_timer_start(cluster->gate_timer, 20); /* clock: poll interval */
 }
 
 /* Nothing is measured, so that nothing ends, until this says that it may. */
@@ -363,7 +363,7 @@ static void end_only_once(struct cluster *cluster, bool (*may_end)(struct cluste
     pthread_mutex_lock(&cluster->bench->gate);
     cluster->may_end = may_end;
     cluster->gate_timer = loop_timer_new(cluster->bench->loop, gate_look, cluster);
-    loop_timer_start(cluster->gate_timer, 20); /* clock: between two looks */
+    loop_timer_start(cluster->gate_timer, 20); /* clock: poll interval */
 }
 
 /* As the server counts them, while it runs. */
@@ -448,7 +448,7 @@ static void server_turn(void *context)
     if (!cluster->is_dead) {
         range_server_free(TAKE(cluster->others[cluster->lost]));
         cluster->is_dead = true;
-        loop_timer_start(cluster->timer, 100); /* clock: it is away for a while */
+        loop_timer_start(cluster->timer, 100); /* clock: the server stays away */
         return;
     }
     range_open(cluster, cluster->lost, &none);
@@ -500,7 +500,7 @@ static void lead_link_turn(void *context)
     if (!cluster->is_dead) {
         shutdown(cluster->lead_fd, SHUT_RDWR);
         cluster->is_dead = true;
-        loop_timer_start(cluster->timer, 50); /* clock: it is away for a while */
+        loop_timer_start(cluster->timer, 50); /* clock: the link stays down */
         return;
     }
     lead_attach(cluster, cluster->lost);
@@ -548,7 +548,7 @@ static void lead_turn(void *context)
     struct error error;
     struct replica_model model;
     if (!replica_newest(cluster->replica, &model) || model.done.samples == 0) {
-        loop_timer_start(cluster->timer, 50); /* clock: between two looks */
+        loop_timer_start(cluster->timer, 50); /* clock: poll interval */
         return;
     }
     const struct exchange_status *status = exchange_server_status(bench->server);

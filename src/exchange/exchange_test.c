@@ -251,7 +251,7 @@ TEST(training_ends_after_its_epochs)
     }
 }
 
-/* Else it would train an hour more, or all epochs again. */
+/* A successor that forgot would train an hour more, or repeat all epochs. */
 TEST(a_successor_ends_by_what_was_done_before_it_too)
 {
     AUTO(bench) struct bench *bench = bench_new();
@@ -426,7 +426,7 @@ TEST(a_worker_that_is_cut_off_for_good_keeps_nobody_from_the_end)
     bench->workers[0].is_cut_off = true;
     bench_run(bench, &options);
     assert_target_reached(bench);
-    assert_string_equal(bench->workers[0].status.reason, "it is over");
+    assert_string_equal(bench->workers[0].status.reason, "training has ended");
 }
 
 TEST(a_failed_measurement_ends_training_with_the_reason)

@@ -23,7 +23,7 @@ static inline double step(struct worker *worker, struct random *random)
     for (int k = 0; k < FEATURES; k++)
         worker->parameters[k] -= 0.1F * gradient[k];
     const struct timespec pause = {0, worker->step_us * 1000};
-    nanosleep(&pause, NULL); /* clock: this is the machine's slowness */
+    nanosleep(&pause, NULL); /* clock: simulates a slow machine */
     return loss;
 }
 
@@ -40,7 +40,7 @@ static inline void wait_until_joined(struct worker *worker)
     const struct timespec moment = {0, 1000000};
     exchange_client_status(worker->client, &worker->status);
     while (worker->status.state == EXCHANGE_CLIENT_CONNECTING && !atomic_load(worker->is_over)) {
-        nanosleep(&moment, NULL); /* clock: between two looks */
+        nanosleep(&moment, NULL); /* clock: poll interval */
         exchange_client_status(worker->client, &worker->status);
     }
 }
@@ -86,12 +86,12 @@ static inline void worker_start(struct worker *worker)
     assert_int_equal(pthread_create(&worker->training_thread, NULL, training_run, worker), 0);
 }
 
-/* Who lost its link hears of no end. */
+/* A worker without a link never hears that training ended. */
 static inline void worker_stop(void *context)
 {
     struct worker *worker = context;
     if (worker->client)
-        exchange_client_stop(worker->client, "it is over");
+        exchange_client_stop(worker->client, "training has ended");
 }
 
 /* Its workers train to the end of it all; what the server knew then is kept. */

@@ -153,7 +153,7 @@ static void say_alive(void *context)
     for (uint32_t rank = 1; rank < SERVERS; rank++)
         if (!lively->hands[rank].is_closed)
             hand_send(&lively->hands[rank], &(struct exchange_message){.type = EXCHANGE_SERVED});
-    loop_timer_start(lively->timer, 20); /* clock: far less than silent_ms */
+    loop_timer_start(lively->timer, 20); /* clock: well below silent_ms */
 }
 
 TEST(a_server_that_keeps_its_range_holds_nobody_up)
