@@ -83,7 +83,7 @@ static void fill_on_answer(void *context, struct http_response *response,
         fill_begin(run, lease, rank);
 }
 
-/* Asks for what is missing of one lease's log, in the background. Its rank may have a newer one. */
+/* Fetches the rest of one lease's log in the background. The rank may have a newer lease. */
 static void fill_begin(struct run *run, uint64_t lease, uint64_t rank)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -169,7 +169,7 @@ static void on_job(void *context, const struct api_job *job)
         direct_set_job(run->direct, job);
 }
 
-/* Whoever said something while nobody listened may say nothing more. */
+/* A rank may have printed its last line while we were disconnected: ask for it. */
 static void on_stream(void *context, const struct api_job *job)
 {
     struct run *run = context;

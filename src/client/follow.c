@@ -21,7 +21,7 @@ struct follow {
     struct http_transfer *transfer; /* NULL while none runs */
     struct http_transfer *asking;   /* the same, for the job itself */
     bool is_ask_due;                /* once more after that */
-    bool is_stream_new;             /* nothing came on it yet */
+    bool is_stream_new;             /* no event arrived yet */
     struct loop_signal *interrupt, *terminate;
     struct loop_timer *draw_timer, *ask_timer, *retry_timer, *timeout_timer;
     struct sse_reader sse;

@@ -21,8 +21,8 @@ struct follow_options {
     void *view_context;
     /* A part of a rank's log, as it comes; some may be missed. NULL: not wanted. */
     void (*on_log)(void *context, const struct api_event *event);
-    /* Events come from now on, at the beginning and after each break: what is missing of logs can
-     * be asked for. The job is as it was seen last. NULL: not wanted. */
+    /* Events flow again, at the beginning and after each break: ask for missing parts of logs.
+     * `job` is its last known state. NULL: not wanted. */
     void (*on_stream)(void *context, const struct api_job *job);
     /* What the parameter server or a worker measured, as it comes. NULL: not wanted. */
     void (*on_metric)(void *context, const struct api_event *event);

@@ -252,7 +252,7 @@ static void on_job(void *context, const struct api_job *job)
     push_take(follow, queued);
 }
 
-/* Whoever said something while no events came may say nothing more. */
+/* A rank may have printed its last line while we were disconnected: ask for it. */
 static void on_stream(void *context, const struct api_job *job)
 {
     struct error ignored; /* as in on_log */

@@ -119,7 +119,7 @@ static void *train(void *context)
     for (int step = 0; step < STEPS && result >= 0; step++) {
         for (int i = 0; i < FEATURES; i++)
             rank->model[i] += rank->rate * ((float)(rank->rank + i) - rank->model[i]);
-        usleep((useconds_t)(1000 << rank->rank)); /* clock: the ranks are unequally fast */
+        usleep((useconds_t)(1000 << rank->rank)); /* clock: makes the ranks unequally fast */
         result = say(rank, sync, souk_sync_step(sync, 4, 1.0 / (step + 1)));
     }
     if (result >= 0)
