@@ -290,7 +290,7 @@ int channel_open_take(const struct channel_options *options, int fd, struct chan
 
 void channel_hold_open(const struct channel *channel)
 {
-    /* Without a descriptor left, the other end hears of it somewhat early. */
+    /* If this fails, the other end only sees the hang-up early. */
     (void)fcntl(channel->fd, F_DUPFD_CLOEXEC, 0);
 }
 

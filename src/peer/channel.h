@@ -52,7 +52,7 @@ MUST_CHECK int channel_send(struct channel *channel, uint16_t type, struct text 
 /* Stops and resumes on_message, so that a slow receiver slows its sender. */
 void channel_set_paused(struct channel *channel, bool is_paused);
 
-/* The other end hears of the end only when this process has ended, not of channel_free before. */
+/* Delays the hang-up from channel_free to the end of this process. */
 void channel_hold_open(const struct channel *channel);
 
 /* Whether there is anybody at the other end, who may have said things that are yet to be read. */

@@ -557,7 +557,7 @@ static inline void assert_result(struct market *market, const struct artifact_me
 #if defined(__SANITIZE_ADDRESS__)
 enum { RESIDENT_KIB_MAX = INT_MAX }; /* the sanitizer needs far more */
 #else
-enum { RESIDENT_KIB_MAX = 10240 }; /* of a daemon, and of a keeper, that does nothing */
+enum { RESIDENT_KIB_MAX = 10240 }; /* an idle daemon or keeper */
 #endif
 
 static inline int64_t resident_kib_of(pid_t pid, int64_t *out_own_kib)

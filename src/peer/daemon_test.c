@@ -482,8 +482,7 @@ static void daemon_beats_seldom_until_it_has_a_lease(void **state)
     struct market *market = *state;
     wait_for(market, LEASE_MESSAGE_HELLO, -1);
     wait_for_beats(market, DAEMON_QUICK_BEATS);
-    const int64_t quiet_ms =
-        now_ms() + INT64_C(3) * LEASE_HEARTBEAT_MS; /* clock: silence is what is tested */
+    const int64_t quiet_ms = now_ms() + INT64_C(3) * LEASE_HEARTBEAT_MS; /* clock: tests silence */
     while (now_ms() < quiet_ms)
         turn(market);
     assert_int_equal(market->beat_count, DAEMON_QUICK_BEATS);

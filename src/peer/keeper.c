@@ -224,7 +224,7 @@ static void keeper_close(struct keeper *keeper)
     if (keeper->listen_fd >= 0)
         close(keeper->listen_fd);
     if (keeper->channel)
-        channel_hold_open(keeper->channel); /* what has hung up is killed */
+        channel_hold_open(keeper->channel); /* the daemon kills a keeper that hung up */
     channel_free(keeper->channel);
     outbox_free(keeper->host.outbox);
     http_client_free(keeper->host.client);

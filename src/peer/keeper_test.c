@@ -186,8 +186,8 @@ static void keeper_of_a_lease_that_has_ended_goes_when_it_is_told_to(void **stat
 
 enum { GROUPS_MAX = 8, GROUP_SIZE = 300 };
 
-/* The control groups of the last lease's sandbox, as its note names them; none where a user may
- * make none. */
+/* Reads the control groups of the last lease's sandbox from its note. Finds none where the user
+ * may not make any. */
 static size_t read_groups(const struct market *market, char out[GROUPS_MAX][GROUP_SIZE])
 {
     char path[160];
@@ -217,7 +217,7 @@ static double number_in(const char *folder, const char *name, double *out_second
     return first;
 }
 
-/* Of a core; 0: this group is not about the CPU. */
+/* Share of a core; 0: this group does not limit the CPU. */
 static double share_of(const char *group)
 {
     double period = 0, ignored = 0;
@@ -252,7 +252,7 @@ static void lease_nobody_takes_up_ends_when_it_expires(void **state)
     char groups[GROUPS_MAX][GROUP_SIZE];
     wait_for(market, LEASE_MESSAGE_HELLO, -1);
     turn(market);
-    start_lease(market, 10000); /* clock: it ends by itself, after all has been looked at */
+    start_lease(market, 10000); /* clock: long enough for every check */
     wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
     const size_t group_count = read_groups(market, groups);
     for (size_t i = 0; i < group_count; i++)
@@ -422,7 +422,7 @@ static void keeper_whose_daemon_went_first_begins_nothing(void **state)
     assert_taken_up(market);
 }
 
-/* What has hung up and is still there is killed: on a busy machine, a keeper amid its end. */
+/* The daemon kills a keeper that has hung up: on a busy machine, it could still be ending. */
 static void keeper_hangs_up_when_its_process_has_ended(void **state)
 {
     struct market *market = *state;
@@ -446,8 +446,7 @@ static void expect_echo(struct market *market, bool is_heard)
     char echo[8];
     struct pollfd wait = {.fd = market->stream_fd, .events = POLLIN};
     tell_worker(market, "echo\n");
-    assert_int_equal(poll(&wait, 1, is_heard ? HUNG_MS : 300),
-                     is_heard); /* clock: silence is what is tested */
+    assert_int_equal(poll(&wait, 1, is_heard ? HUNG_MS : 300), is_heard); /* clock: tests silence */
     if (is_heard)
         assert_int_equal(recv(market->stream_fd, echo, 5, MSG_WAITALL), 5);
 }
@@ -513,7 +512,7 @@ static void keeper_is_small(void **state)
     wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
     const int64_t deadline_ms = now_ms() + HUNG_MS;
     int64_t own_kib = 0, resident_kib = 0;
-    do { /* until it has given back what it needed but once */
+    do { /* until the keeper has freed its start-up memory */
         turn(market);
         resident_kib = resident_kib_of(find_keeper(market), &own_kib);
     } while (resident_kib > RESIDENT_KIB_MAX && now_ms() < deadline_ms);
