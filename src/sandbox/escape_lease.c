@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-    PIDS_TRIED = 20000,  /* those started after the daemon: its keepers are among them */
-    PIDS_RESERVED = 300, /* by the kernel */
+    PIDS_TRIED = 20000,  /* pids after the daemon's, its keepers among them */
+    PIDS_RESERVED = 300, /* the kernel's own */
     DESCRIPTORS_TRIED = 64,
     PATH_SIZE = 2 * PATH_MAX,
 };
@@ -138,7 +138,7 @@ static long see_keeper(const struct escape_targets *targets)
     return try_each_process(targets, see_one);
 }
 
-/* Process numbers end here, and begin anew at PIDS_RESERVED. */
+/* Pids end below this one and wrap around to PIDS_RESERVED. */
 static long end_of_pids(void)
 {
     char text[16] = "";

@@ -20,7 +20,7 @@
 
 enum { NOTE_SIZE_MAX = 8192, SWEEP_WAIT_MS = 3000 };
 
-/* Longer than it takes on the busiest machine: one that is slow is not one that forbids it. */
+/* Long enough for the busiest machine: a slow trial does not mean that sandboxes are forbidden. */
 enum { PROBE_WAIT_MS = 60000 };
 
 static int host_find_bwrap(struct sandbox_host *host, struct error *error)
@@ -76,8 +76,8 @@ static int host_find_program(struct sandbox_host *host, const char *program, str
     return 0;
 }
 
-/* The sandbox's first process outlives bwrap's own for a moment, and would still be in our group
- * when that is asked for being ours alone. */
+/* The sandbox's first process outlives bwrap's own for a moment: wait, or it would still share our
+ * group when we check that we are alone there. */
 static void wait_for_inner(const struct launched *launched)
 {
     struct pollfd wait = {.fd = launched->inner_pidfd, .events = POLLIN};

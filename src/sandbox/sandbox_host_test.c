@@ -53,7 +53,7 @@ static int exit_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Only a process that is alone in its group may take that of cgroup v2 for its leases. */
+/* A process must be alone in its cgroup v2 group to take it for its leases. */
 TEST(trial_of_a_sandbox_leaves_no_process_behind)
 {
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
@@ -67,7 +67,7 @@ TEST(trial_of_a_sandbox_leaves_no_process_behind)
         do {
             ended = waitpid(-1, NULL, WNOHANG);
         } while (ended > 0);
-        assert_int_equal(ended, -1); /* 0: there are some that run */
+        assert_int_equal(ended, -1); /* 0: some children still run */
         assert_int_equal(errno, ECHILD);
     }
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);

@@ -45,7 +45,7 @@ static int set_up_network(void *context, pid_t inside, struct error *error)
         readlink(path, network->inside, sizeof(network->inside) - 1) < 0)
         return error_set_errno(error, errno, "read a namespace");
     struct pollfd output = {.fd = network->output_fd, .events = POLLIN};
-    network->was_held = poll(&output, 1, 50) == 0; /* clock: silence is tested */
+    network->was_held = poll(&output, 1, 50) == 0; /* clock: tests silence */
     return network->is_refusing ? error_set(error, ERROR_REFUSED, "no network today") : 0;
 }
 

@@ -154,7 +154,7 @@ struct others {
     pid_t pids[OTHER_COUNT];
 };
 
-/* Processes of the sandbox's user, as another sandbox has them, come while the program waits. */
+/* Starts processes of the sandbox's user, like another sandbox, while the program waits. */
 static void add_others(void *context)
 {
     struct others *others = context;
@@ -388,21 +388,21 @@ static void program_that_obeys_ends_within_its_grace(void **state)
     close(fds[0]);
 }
 
-/* Waits until a program has used more CPU time than that. */
+/* Waits until a program has used more CPU time than cpu_ms. */
 static void wait_for_cpu(struct sandbox *sandbox, int64_t cpu_ms)
 {
     struct sandbox_usage usage = {0};
     while (sandbox_read_usage(sandbox, &usage), usage.cpu_ms <= cpu_ms)
-        poll(NULL, 0, 10); /* clock: between two looks; CPU time tells nobody that it grows */
+        poll(NULL, 0, 10); /* clock: poll interval; no event tells of CPU time */
 }
 
 /* Returns the CPU time that a stopped program uses over a span. */
 static int64_t cpu_ms_while_stopped(struct sandbox *sandbox, int64_t *out_until_ms)
 {
     struct sandbox_usage before = {0}, after = {0};
-    poll(NULL, 0, 50); /* clock: a stop takes effect where each process is */
+    poll(NULL, 0, 50); /* clock: the stop reaches each process */
     sandbox_read_usage(sandbox, &before);
-    poll(NULL, 0, 300); /* clock: that nothing happens shows only over a span */
+    poll(NULL, 0, 300); /* clock: measures idleness over a span */
     sandbox_read_usage(sandbox, &after);
     *out_until_ms = after.cpu_ms;
     return after.cpu_ms - before.cpu_ms;
