@@ -12,7 +12,7 @@
 enum {
     TIME_MS_MIN = 1000, /* a limit is no lower: Lambda counts in seconds */
     TIME_FACTOR = 4,    /* of the longest call seen */
-    TIME_LEFT_MIN = 2,  /* likewise: a limit that has as much is kept */
+    TIME_LEFT_MIN = 2,  /* keep a limit of at least this many longest calls */
 };
 
 int driver_measure(struct driver *driver, struct driver_measure *out_measure, struct error *error)
@@ -84,8 +84,8 @@ static uint64_t span_of(const struct driver *driver)
     return given ? given : share > 0 ? share : 1;
 }
 
-/* Lambda ends all its warm instances when a limit changes, so the limit is set once, and raised
-   only when calls come near it. */
+/* Lambda ends all warm instances when a limit changes: set the limit once, and raise it only when
+   calls come near it. */
 static int64_t time_limit(const struct driver *driver)
 {
     if (driver->longest_ms == 0)

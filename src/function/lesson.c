@@ -163,8 +163,7 @@ uint64_t lesson_memory_bytes(const struct lesson *lesson)
     return lesson->memory_bytes + 3 * sizeof(float) * model_parameter_count(lesson->model);
 }
 
-/* A sandbox without a cgroup counts no memory of files in memory, and refuses them: its /tmp is
- * bounded. */
+/* Without a cgroup, a sandbox cannot count memory files and refuses them: use its bounded /tmp. */
 static int make_room(void)
 {
     const int fd = memfd_create("records", MFD_CLOEXEC);
