@@ -212,7 +212,7 @@ static int drip(int fd)
     char byte;
     while (sent < 1000 && send(fd, "a", 1, MSG_NOSIGNAL) == 1) {
         sent++;
-        nanosleep(&pause, NULL); /* clock: the pace is what is tested */
+        nanosleep(&pause, NULL); /* clock: tests the pace */
         if (recv(fd, &byte, 1, MSG_DONTWAIT) == 0)
             break;
     }
@@ -255,7 +255,7 @@ TEST(a_body_that_keeps_its_pace_may_take_longer_than_the_grace)
     client_send(fd, "POST /echo/1 HTTP/1.1\r\nContent-Length: 60000\r\n" CLOSE);
     for (int i = 0; i < PIECES; i++) {
         client_send(fd, piece);
-        nanosleep(&pause, NULL); /* clock: the pace is what is tested */
+        nanosleep(&pause, NULL); /* clock: tests the pace */
     }
     struct buffer reply AUTO_BUFFER;
     buffer_init(&reply, 1 << 20);

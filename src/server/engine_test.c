@@ -318,7 +318,7 @@ TEST(a_market_that_cannot_write_is_not_ready_until_it_can)
     wait_for(fixture, &look);
     const int64_t until_ns = clock_monotonic_ns(&clock_system) + HUNG_MS * INT64_C(1000000);
     while (!engine_counts(fixture->engine).is_ready && clock_monotonic_ns(&clock_system) < until_ns)
-        usleep(10000); /* clock: between two looks; nobody asks, it finds out by itself */
+        usleep(10000); /* clock: poll interval; the engine notices by itself */
     assert_true(engine_counts(fixture->engine).is_ready);
     assert_false(engine_counts(fixture->engine).is_disk_full);
     must_open(fixture, "grace");

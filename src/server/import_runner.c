@@ -60,7 +60,7 @@ static int check_written(const struct runner *runner, struct error *error)
     return 0;
 }
 
-/* Files without a name are not seen by measuring, so what is left of the disk counts too. */
+/* Measuring misses files without a name, so check the free disk space too. */
 static int check_disk(const struct runner *runner, struct error *error)
 {
     struct statvfs disk;
@@ -108,8 +108,8 @@ static int wait_for(struct runner *runner, struct sandbox *sandbox, struct sandb
     return 0;
 }
 
-/* What it said, if it failed. At the end of its disk the words are those of check_written, whoever
- * saw it first. */
+/* Reports the reader's own message if it failed. Beyond the disk limit, the message is always
+ * check_written's, no matter who notices first. */
 static int refuse(const struct runner *runner, const struct sandbox_exit *exit, struct error *error)
 {
     char words[sizeof(error->message)];

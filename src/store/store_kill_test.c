@@ -62,10 +62,10 @@ static uint64_t run_and_kill(const struct store_options *options, struct random 
     uint64_t last = 0;
     assert_int_equal(read(fds[0], &last, sizeof(last)), sizeof(last));
 
-    /* Reading on meanwhile, so that the pipe never fills. */
+    /* Keep reading, so that the pipe never fills. */
     const int64_t after_ns = (int64_t)random_below(random, KILL_AFTER_US_MAX) * 1000;
     const int64_t end_ns =
-        clock_monotonic_ns(&clock_system) + after_ns; /* clock: any moment may be the last */
+        clock_monotonic_ns(&clock_system) + after_ns; /* clock: the kill may come at any moment */
     for (int64_t left_ns; (left_ns = end_ns - clock_monotonic_ns(&clock_system)) > 0;) {
         struct pollfd poll_fd = {.fd = fds[0], .events = POLLIN};
         const struct timespec timeout = {0, left_ns};

@@ -147,7 +147,7 @@ static inline pid_t process_fork(struct process *process, int child_fd)
     snprintf(fd, sizeof fd, "%d", child_fd);
     char name[] = "worker", a[] = "--control-fd", b[] = "--data", c[] = "--out";
     char *argv[] = {name, a, fd, b, process->data, c, process->out, NULL};
-    alarm(HUNG_MS / 1000); /* whatever becomes of the test */
+    alarm(HUNG_MS / 1000); /* ends even if the test dies */
     _exit(worker_main(7, argv));
 }
 
