@@ -16,7 +16,7 @@ const tests = found(source);
 if (tests.length === 0) throw new Error("no tests");
 const folder = mkdtempSync(path.join(tmpdir(), "souk-units-"));
 try {
-  // One bundle and one process: a process for each file costs more than all the tests.
+  // Run all in one process: starting one for each file costs more than the tests.
   const built = path.join(folder, "units.mjs");
   const entry = { contents: [path.join(source, "../scripts/units.mjs"), ...tests].map((name) => `import ${JSON.stringify(name)};`).join("\n"), resolveDir: source };
   buildSync({ stdin: entry, outfile: built, bundle: true, ignoreAnnotations: true, platform: "node", format: "esm", logLevel: "error" });

@@ -4,7 +4,7 @@ import { heardAt, marketNow } from "./clock";
 
 const DAY_MS = 86_400_000;
 
-test("a clock that is wrong, set or slow does not count once the market was heard", ({ mock }) => {
+test("a wrong, reset or slow clock does not matter once the market was heard", ({ mock }) => {
   let count_ms = 0;
   let date_ms = 1_700_000_000_000;
   mock.method(Date, "now", () => date_ms);

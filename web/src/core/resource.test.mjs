@@ -6,7 +6,7 @@ import { resource } from "./resource";
 
 globalThis.window = globalThis;
 
-// Timers that go by the test's own clock: Node's mocks of them are not the same in all versions.
+// Timers on the test's own clock: Node's mock timers differ between versions.
 function timers({ mock }) {
   const waiting = new Map();
   let now_ms = 0;
@@ -47,11 +47,11 @@ async function readsOf(context, status, act = async () => undefined) {
   return reads;
 }
 
-test("what the market cannot answer just now is asked for again", async (context) => {
+test("a request that the market cannot answer yet is retried", async (context) => {
   assert.ok((await readsOf(context, 503)) >= 10);
 });
 
-test("what is not there is asked for once, and again when an event tells of it", async (context) => {
+test("a missing thing is asked for once, and again when an event names it", async (context) => {
   assert.equal(await readsOf(context, 404), 1);
   assert.equal(await readsOf(context, 404, async () => mark(["job"])), 2);
 });

@@ -6,13 +6,13 @@ export interface Order {
 
 interface Sortable<Row> {
   name: string;
-  sort?: (row: Row) => number | string; // sortable by this
+  sort?: (row: Row) => number | string; // the sort key
 }
 
 const compare = (a: number | string, b: number | string) =>
   typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
 
-// Rows that are equal stay as they were; without an order, or by a column that has none, all do.
+// Equal rows keep their order. Without an order or a sort key, all rows do.
 export function sorted<Row>(rows: readonly Row[], columns: readonly Sortable<Row>[], order: Order | undefined): readonly Row[] {
   const by = columns.find((column) => column.name === order?.column)?.sort;
   if (!by || !order) return rows;
@@ -20,6 +20,6 @@ export function sorted<Row>(rows: readonly Row[], columns: readonly Sortable<Row
   return [...rows].sort((a, b) => sign * compare(by(a), by(b)));
 }
 
-// The first click on a head: numbers from the highest, words from A; the next ones turn it.
+// The first click on a head sorts numbers from the highest and words from A; each further click reverses.
 export const orderAfter = (order: Order | undefined, column: { name: string; isRight?: boolean }): Order =>
   ({ column: column.name, isDown: order?.column === column.name ? !order.isDown : column.isRight === true });

@@ -1,5 +1,5 @@
-// What the terms in the form would earn in a month, by the prices of the last seven days. It is busy while it still shows
-// what other terms would.
+// Estimates a month's earnings under the form's terms, at the prices of the last seven days. It is busy while it shows
+// earlier terms.
 import { useEffect, useState } from "preact/hooks";
 import { post, type Schemas } from "../../api/client";
 import { creditsShort, number, percent } from "../../core/format";

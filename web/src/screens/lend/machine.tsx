@@ -52,7 +52,7 @@ function Offers({ machine }: { machine: Machine }) {
   const shown = offersOf(machine.id);
   const { data, problem } = useResource(shown);
   const [selected, setSelected] = useState(0);
-  const [isMaking, setMaking] = useState(false); // no other offer's form stands there until the new one is in the list
+  const [isMaking, setMaking] = useState(false); // hides other forms until the list has the new offer
   const offers = data?.items ?? [];
   const offer = isMaking ? undefined : offers.find((each) => each.id === selected) ?? offers[0];
   const make = async () => {

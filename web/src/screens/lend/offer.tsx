@@ -114,7 +114,7 @@ function Group({ terms, change, problem }: PartProps) {
 function Audience(props: PartProps) {
   const { terms, change, faults, problem } = props;
   const { data: mine } = useResource(myGroup);
-  const group = terms.group || mine?.name; // chosen once it is known: no offer is to a group without a name
+  const group = terms.group || mine?.name; // wait for the name: a group's offer needs it
   const choices: Choice<Terms["audience"]>[] = [
     { value: "anyone", label: text.audiences.anyone },
     { value: "accounts", label: text.audiences.accounts },

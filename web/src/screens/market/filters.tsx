@@ -1,4 +1,4 @@
-// By what the table's machines are chosen; the address keeps it.
+// The filters of the market's table; the address keeps them.
 import type { ComponentChildren } from "preact";
 import { setQuery } from "../../core/router";
 import { common, market as words } from "../../text/en";

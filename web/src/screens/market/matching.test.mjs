@@ -21,7 +21,7 @@ const found = (query) => matching(machines, filtersOf(new URLSearchParams(query)
 test("every filter, alone", () => {
   assert.equal(found(""), "heron wren owl");
   assert.equal(found("name= WREN "), "wren");
-  assert.equal(found("name=bob"), "wren"); // by the lender
+  assert.equal(found("name=bob"), "wren"); // matches the lender
   assert.equal(found("name=<b>"), "");
   assert.equal(found("state=paused"), "wren");
   assert.equal(found("state=free"), "heron owl");
@@ -31,11 +31,11 @@ test("every filter, alone", () => {
   assert.equal(found("gpus=1"), "owl");
   assert.equal(found("gpus=2"), "");
   assert.equal(found("reliability=0.8"), "heron wren");
-  assert.equal(found("rtt=1"), "owl"); // one that is not measured is not near
+  assert.equal(found("rtt=1"), "owl"); // an unmeasured machine is not near
   assert.equal(found("rtt=10"), "heron owl");
 });
 
-test("filters hold together, and what is no number asks for nothing", () => {
+test("filters combine, and ignore an amount that is not a number", () => {
   assert.equal(found("state=free&memory=8"), "owl");
   assert.equal(found("state=free&name=wren"), "");
   assert.equal(found("cores=many"), "heron wren owl");

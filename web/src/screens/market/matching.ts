@@ -1,4 +1,4 @@
-// Which machines the market's table shows, and in what order.
+// Chooses and orders the machines of the market's table.
 import { machineState } from "../../core/machine";
 import type { Machine } from "../../core/store";
 
@@ -13,7 +13,7 @@ export function filtersOf(query: URLSearchParams): Filters {
 
 export const rtt_us = (machine: Machine) => machine.probe.rtt_us ?? 0;
 
-// An amount that is no number asks for nothing.
+// A filter ignores an amount that is not a number.
 const least = (asked: string) => Number(asked) || 0;
 
 export function matching(machines: readonly Machine[], filters: Filters, spare: ReadonlySet<number>): readonly Machine[] {
@@ -34,7 +34,7 @@ export function matching(machines: readonly Machine[], filters: Filters, spare: 
 
 export const asked = (machine: Machine) => machine.offer.minimum?.core_micro ?? 0;
 
-// By column; a round trip that is not measured comes last, not first.
+// Sort keys by column. An unmeasured round trip comes last.
 export const orders = {
   name: (machine: Machine) => machine.name,
   state: machineState,

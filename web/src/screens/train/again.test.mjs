@@ -37,7 +37,7 @@ test("files of mounts stay at their places, whole or in parts, and are no code",
   assert.deepEqual(draft.rest, {});
 });
 
-test("GPUs are asked for by code alone", () => {
+test("only code asks for GPUs", () => {
   const resources = { accelerators: "T4:1" };
   assert.equal(jobFile(draftOf(specOf({ resources }), usual)).resources.accelerators, "T4:1");
   const model = draftOf(specOf({ runtime: "native", run: undefined, inputs: [], resources, train: { model: "mlp", data: "mnist" } }), usual);

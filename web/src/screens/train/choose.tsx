@@ -83,7 +83,7 @@ function Wishes({ draft, change }: StepProps) {
   );
 }
 
-// Its state is read, since the event of its end may come while the market is away.
+// Reads the job's state: the event of its end may be lost while the market is away.
 function TrialUnder({ id }: { id: number }) {
   const { data: job } = useResource(jobOf(id));
   const isOver = job !== undefined && hasEnded(job);

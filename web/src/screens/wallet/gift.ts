@@ -1,4 +1,4 @@
-// A gift as it is typed, and what is wrong with it before the market is asked.
+// A gift from the form, and the mistakes in it that the page finds itself.
 import { microcreditsOf } from "../../core/amount";
 import { credits } from "../../core/format";
 import { wallet as words } from "../../text/en";
@@ -6,7 +6,7 @@ import { wallet as words } from "../../text/en";
 const NAME = /^[a-z0-9-]{1,40}$/;
 const MEMO_BYTES_MAX = 63;
 
-// The key is kept with what was typed: after a reload too, the same gift is given once.
+// The draft keeps the key: even after a reload, the market gives the same gift only once.
 export interface Typed {
   to: string;
   amount: string;
