@@ -15,7 +15,7 @@ from serving import HUNG_S  # noqa: E402 -- found through the line above
 
 
 def lacking():
-    """The first thing that a browser test needs and this machine has not."""
+    """The first requirement of browser tests that this machine lacks, or an empty string."""
     for is_there, words in ((shutil.which("node"), "no Node.js: apt-get install nodejs npm"),
                             ((HERE.parent.parent / "web/node_modules/playwright-core").is_dir(), "no web/node_modules: tools/build-web"),
                             (all(pathlib.Path("/usr/bin", name).exists() for name in ("chromium", "chromium-headless-shell")),
@@ -25,14 +25,14 @@ def lacking():
     return ""
 
 
-# Each test of the page imports it, and is skipped by it.
+# Every browser test imports this mark, which skips the test.
 pytestmark = pytest.mark.skipif(lacking() != "", reason=lacking() or "nothing is lacking")
 _kept = []
 
 
 def own_port():
-    """For a market that has to be found at the same address when it starts again. The socket that stays bound to it, and
-    never listens, keeps the port from everybody else; the market may bind it too, since both ask to reuse addresses."""
+    """A port that a restarted market gets back. A bound socket that never listens keeps other programs away from it; the
+    market may still bind it, since both sockets reuse addresses."""
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("127.0.0.1", 0))
@@ -41,8 +41,8 @@ def own_port():
 
 
 class Walk:
-    """A walk under way. Each word it says is answered once what the word asks for has been done. What it leaves for
-    whoever looks into a failure is in the folder."""
+    """A running walk. The test answers each word of the walk after doing what it asks. The folder keeps the walk's files
+    for debugging."""
 
     def __init__(self, script, url, folder, *more):
         self.log = pathlib.Path(folder, "walk.log")
@@ -56,7 +56,7 @@ class Walk:
 
     def __exit__(self, *_):
         if self.process.poll() is None:
-            self.process.terminate()  # it keeps a picture
+            self.process.terminate()  # the walk takes a picture first
             try:
                 self.process.communicate(timeout=HUNG_S)
             except subprocess.TimeoutExpired:
@@ -64,7 +64,7 @@ class Walk:
                 self.process.communicate()
 
     def hear(self):
-        """The next line that the walk says."""
+        """The next line that the walk prints."""
         said = self.process.stdout.readline()
         if not said:
             self.process.wait(HUNG_S)
@@ -89,7 +89,7 @@ class Walk:
         self.answer()
 
     def end(self):
-        """What it has seen. The walk itself gives up on what does not come."""
+        """The walk's findings. The walk itself has a timeout for every wait."""
         out, _ = self.process.communicate()
         assert self.process.returncode == 0, self.log.read_text()
         return json.loads(out)

@@ -1,5 +1,5 @@
-// A group, in the settings of whoever is signed in: made, joined by a code from elsewhere and seen at once, a member taken out, one
-// joined and left. Part of settings.mjs.
+// Group settings: makes a group, sees a member join by a code, and takes one out; then joins another group and leaves it.
+// Part of settings.mjs.
 export async function inGroups({ page, seen, until, look, hush, step, forgive }) {
   const beside = (name, word) => page.waitForSelector(`.group .field:has(input[name='group-${name}']) [role=alert]:has-text('${word}')`);
   const submit = async (name, text) => {

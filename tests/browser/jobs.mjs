@@ -64,7 +64,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   await page.dblclick("dialog button:has-text('Cancel the job')");
   await page.waitForSelector("h1 .state.cancelled");
 
-  await step("run"); // the others are cancelled, and one is submitted that runs
+  await step("run"); // the test cancels the others and submits a long job
   await visit("/jobs");
   await page.waitForSelector(".jobs .state.running");
   await page.waitForSelector(".jobs td.wide-only .lane");
@@ -112,9 +112,9 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   await tab("Workers");
   await page.waitForSelector("tr:has-text('lender-0')");
   seen.working = await page.locator("tbody tr").allTextContents();
-  await step("end"); // it is cancelled
+  await step("end"); // the test cancels it
   await page.waitForSelector("h1 .state.cancelled");
-  const brief = await step("brief"); // another has ended well
+  const brief = await step("brief"); // another job has succeeded
   await visit(`/jobs/${brief}/workers`);
   await page.waitForSelector("h1 .state.succeeded");
   await until(() => [...document.querySelectorAll("tbody .state")].every((state) => state.textContent === "succeeded"));

@@ -81,7 +81,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   await page.waitForSelector(earlier, { state: "attached" });
   seen.earlier = await text(earlier);
   await page.selectOption(".logs select", await page.getAttribute(earlier, "value"));
-  await page.waitForSelector(".log:has-text('worker_ready rank=1')"); // before it stands rank 0's, which is shown first
+  await page.waitForSelector(".log:has-text('worker_ready rank=1')"); // rank 0's log shows first
   seen.lostLog = await text(".log");
   seen.logChoices = await page.locator(".logs option").allTextContents();
 

@@ -11,7 +11,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, b
   const find = (words) => page.fill("input[name=find]", words);
   const count = () => page.locator(".steps span").first().textContent();
   const counted = (wanted) => page.waitForSelector(`.steps:has-text('${wanted}')`);
-  // The log is too long to be brought here each time.
+  // Search inside the page: the log is too long to copy each time.
   const says = (words) => until((wanted) => document.querySelector(".log")?.textContent.includes(wanted), words);
   const has = (words) => page.evaluate((wanted) => document.querySelector(".log").textContent.includes(wanted), words);
   const atEnd = () => {

@@ -1,4 +1,4 @@
-// Many of everything: jobs, a page at a time, and one that has hundreds of leases.
+// Many jobs, a page at a time, and one job with hundreds of leases.
 //
 //   node jobs_many.mjs URL_WITH_CODE FOLDER JOBS
 import { browse } from "./kit.mjs";

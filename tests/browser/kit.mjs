@@ -1,12 +1,12 @@
-// Every walk through the page uses this: it starts Debian's Chromium, looks in both sizes and both colours, and collects what must
-// not be there: words on the console, requests that leave the market, refused requests, and what axe-core finds.
+// Every walk uses this kit: it starts Debian's Chromium and looks at the page in both sizes and both colours. It collects console
+// output, requests that leave the market, refused requests, and axe-core's findings; none may occur.
 //
 //   import { browse } from "./kit.mjs";
 //   await browse({ url, folder }, async ({ page, look, until, seen, step }) => { … });
 //
-// When the walk is over, `seen` is printed as one line of JSON. The console's words are in FOLDER/console.log, the last
-// picture and the page's HTML in FOLDER/ended.* or, where the walk failed, in FOLDER/failed.*. Pictures of every look are
-// taken where SOUK_SCREENS names a folder for them.
+// At the end of the walk, `seen` is printed as one line of JSON. FOLDER/console.log has the console's output. FOLDER/ended.*
+// have the last picture and the page's HTML; FOLDER/failed.* do after a failure. If SOUK_SCREENS names a folder, every look
+// saves a picture there.
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -20,14 +20,14 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 export const sizes = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
 export const colours = ["light", "dark"];
 
-const HUNG_MS = 120_000; // clock: what has not come by then does not come, however busy the machine
-const LOOK_MS = 20; // clock: how often `until` looks; no event tells of a scrolled element or a painted canvas
+const HUNG_MS = 120_000; // clock: a wait this long has hung, even on a busy machine
+const LOOK_MS = 20; // clock: poll interval of `until`; scrolling and canvas painting raise no event
 const pictures = process.env.SOUK_SCREENS;
-// Each rule of accessibility is asked in both sizes and in both colours. Pictures are of all four.
+// axe-core checks both sizes and both colours; pictures show all four combinations.
 const looks = pictures ? Object.keys(sizes).flatMap((size) => colours.map((colour) => [size, colour]))
   : [["wide", "light"], ["phone", "dark"]];
 
-// Waits inside the page, which costs nothing outside it. The page's own rules forbid the eval of waitForFunction.
+// Polls inside the page, which is cheap. The page's CSP forbids the eval of waitForFunction.
 async function until(page, holds, given) {
   const loop = `((holds, given) => new Promise((done, failed) => {
     const begun_ms = performance.now();
@@ -35,14 +35,14 @@ async function until(page, holds, given) {
       try {
         if (holds(given)) done(true);
         else if (performance.now() - begun_ms > ${HUNG_MS}) done(false);
-        else setTimeout(ask, ${LOOK_MS}); // clock: between two looks
+        else setTimeout(ask, ${LOOK_MS}); // clock: poll interval
       } catch (failure) {
         failed(failure);
       }
     };
     ask();
   }))(${holds}, ${JSON.stringify(given)})`;
-  if (!(await page.evaluate(loop))) throw new Error(`it never was so: ${holds}`);
+  if (!(await page.evaluate(loop))) throw new Error(`this never came true: ${holds}`);
 }
 
 function watch(page, origin, seen, folder) {
@@ -60,7 +60,7 @@ function watch(page, origin, seen, folder) {
   });
 }
 
-// Words at the edge go by themselves after some seconds: they are noted as they come.
+// Toasts vanish after some seconds: note each one as it appears.
 function noteToasts() {
   window.toasts = [];
   new MutationObserver((records) => {
@@ -73,8 +73,8 @@ function noteToasts() {
   }).observe(document, { childList: true, subtree: true });
 }
 
-// What is against the rules of accessibility on the page as it is now, one line each. Its half a megabyte is sent once a document,
-// and of what it answers the violations alone come here.
+// Lists the page's accessibility violations, one a line. Each document loads the half a megabyte of axe-core only once, and
+// only violations come back.
 async function violations(context, page, without) {
   if (await page.evaluate(() => window.axe === undefined)) {
     const session = await context.newCDPSession(page);
@@ -105,16 +105,15 @@ function parts(context, page, folder, seen) {
     seen,
     until: (holds, given) => until(page, holds, given),
     shoot,
-    // Looks at what is shown in both sizes and both colours: what is wider than the window and what axe finds goes to
-    // seen.wide and seen.violations; a picture NAME-SIZE-COLOUR.png of each. `without`: what axe need not read again.
+    // Checks the page in both sizes and both colours. Overflow goes to seen.wide, axe-core's findings to seen.violations.
+    // Saves a picture NAME-SIZE-COLOUR.png of each. `without`: selectors that axe-core skips.
     async look(name, { without = [], ...options } = {}) {
       for (const [size, colorScheme] of looks) {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize(sizes[size]);
         await settle(page);
         const which = `${name}-${size}-${colorScheme}`;
-        // Charts follow their holder a frame later. On a phone a table may scroll inside its card; a laptop has room for
-        // all of it.
+        // Charts resize a frame after their container. A table may scroll inside its card on a phone, not on a laptop.
         const { isWide, isCut, height } = await page.evaluate(async () => {
           await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
           const root = document.documentElement;
@@ -127,7 +126,7 @@ function parts(context, page, folder, seen) {
         if (isWide) seen.wide.push(which);
         if (isCut && size === "wide") seen.wide.push(`${which}: a table`);
         for (const violation of await violations(context, page, without)) seen.violations.push(`${which}: ${violation}`);
-        // A window as high as what is shown: bars that stick to its edges stand where they belong.
+        // Make the window as high as the page, so that sticky bars appear in their place.
         if (pictures) await page.setViewportSize({ ...sizes[size], height: Math.max(sizes[size].height, height) });
         await shoot(which, options);
       }
@@ -145,7 +144,7 @@ function parts(context, page, folder, seen) {
         await shoot(`${name}-${size}-${colorScheme}`);
       }
     },
-    // Waits for words at the edge that no earlier wait was for.
+    // Waits for a new toast with these words.
     toast: (words) => until(page, (wanted) => {
       const at = window.toasts.findIndex((told) => told.includes(wanted));
       if (at >= 0) window.toasts.splice(0, at + 1);
@@ -165,7 +164,7 @@ function parts(context, page, folder, seen) {
       lines.close();
       return line;
     },
-    // The market is there again: the page is told that there is a network, as a browser does, and tries at once.
+    // Call this when the market is back: an "online" event makes the page reconnect at once.
     async back() {
       await page.evaluate(() => dispatchEvent(new Event("online")));
       await page.waitForSelector(".live.live");
@@ -178,14 +177,14 @@ function parts(context, page, folder, seen) {
   };
 }
 
-// The state at the end: what was seen, the page itself, and a picture of it.
+// Saves the findings, the page's HTML and a picture of the page.
 async function keep(page, folder, name, seen) {
   writeFileSync(path.join(folder, `${name}.json`), JSON.stringify(seen, null, 1));
   await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: name === "failed" });
   writeFileSync(path.join(folder, `${name}.html`), await page.content());
 }
 
-// The browser that has no windows at all takes a sixth less of the CPU. It has no notifications either.
+// The headless shell needs a sixth less CPU, but has no notifications.
 export const withWindows = "/usr/bin/chromium";
 const withoutWindows = "/usr/bin/chromium-headless-shell";
 
@@ -193,7 +192,7 @@ export async function browse({ url, folder, size = "wide", reducedMotion = "redu
   const profile = mkdtempSync(path.join(tmpdir(), "souk-browser-"));
   const seen = { console: [], foreign: [], failed: [], violations: [], wide: [] };
   if (pictures) mkdirSync(pictures, { recursive: true });
-  // The test ends a walk that it is done with: as a failure, with all that is kept of one.
+  // A test ends its walk early by SIGTERM: the walk then fails and saves its files.
   const told = new Promise((_, failed) => process.once("SIGTERM", () => failed(new Error("told to end"))));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: browser,
@@ -201,9 +200,9 @@ export async function browse({ url, folder, size = "wide", reducedMotion = "redu
     handleSIGTERM: false,
     viewport: sizes[size],
     colorScheme: "light",
-    reducedMotion, // pictures of what moves differ, and each frame of it costs
+    reducedMotion, // animation makes pictures differ and costs CPU
     permissions: ["clipboard-read", "clipboard-write"],
-    // Few processes: each costs its start, and every frame the words between them.
+    // Fewer processes: each costs a start, and messages for every frame.
     args: ["--no-sandbox", "--disable-gpu", "--in-process-gpu", "--disable-software-rasterizer",
            "--disable-site-isolation-trials", "--disable-extensions", "--disable-breakpad", "--disable-quic", "--no-first-run",
            "--disable-background-networking", "--disable-component-update", "--disable-sync"],
@@ -219,7 +218,7 @@ export async function browse({ url, folder, size = "wide", reducedMotion = "redu
     console.log(JSON.stringify(seen));
   } catch (failure) {
     // What was on the screen says more than the line that failed.
-    if (page) await keep(page, folder, "failed", seen).catch((lost) => console.error(`no picture of it: ${lost.message}`));
+    if (page) await keep(page, folder, "failed", seen).catch((lost) => console.error(`cannot save the failed page: ${lost.message}`));
     throw failure;
   } finally {
     await context.close();

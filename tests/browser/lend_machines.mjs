@@ -23,7 +23,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   };
 
   // The first one arrives; its code does not work again, and the page goes on waiting for the second.
-  // The market's answers say when a code ends: one of them, that it has ended.
+  // Rewrites the market's answer when isLate is set: the code has expired.
   let isLate = false;
   await page.route("**/v1/machines/codes", async (route) => {
     const answer = await route.fetch();
@@ -77,14 +77,14 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
 
   // Another offer, nights only, with the GPU and a price for it.
   await page.click("button:has-text('Add another offer')");
-  await until(() => document.querySelector("select[name=offer]")?.selectedIndex === 1); // the new one's form is there
+  await until(() => document.querySelector("select[name=offer]")?.selectedIndex === 1); // the new offer's form has opened
   seen.offers = await page.locator("select[name=offer] option").count();
   await page.click("button:has-text('Nights and weekends')");
   await page.uncheck(".toggle:has-text('market') input");
   await page.fill("[name=price-gpu]", "0.1");
   await save();
   seen.second = await page.inputValue("select[name=offer]");
-  await page.waitForSelector(".estimate:not([aria-busy]) .figure"); // of these terms
+  await page.waitForSelector(".estimate:not([aria-busy]) .figure"); // for these terms
   seen.estimated = { terms: estimated.request().postDataJSON(), ...(await estimated.json()) };
   seen.estimate = await page.locator(".estimate .figure:has-text('always leased') strong").textContent();
   await look("lend-offers");

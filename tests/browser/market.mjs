@@ -13,8 +13,7 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   await page.click("nav a[href='#/market']");
   await rows(3);
 
-  // Sorted by a column, by mouse and by keys; the address says how. What each column is sorted by, and what each filter finds, is
-  // shown by the units.
+  // Sort by a column, by mouse and by keys; the address keeps the order. Unit tests cover each column's order and each filter.
   const head = page.locator(".machines thead button:text-is('cores free')");
   await head.click();
   await page.waitForSelector("th[aria-sort]:has-text('cores free')");

@@ -69,7 +69,7 @@ await browse({ url, folder, browser: withWindows }, async ({ context, page, seen
   const listed = page.waitForResponse((response) => response.url().includes("mine=true"));
   await away(true);
   await (await listed).finished();
-  await page.evaluate(() => new Promise((done) => setTimeout(done))); // clock: after what the page has queued; the page has read which machines there are
+  await page.evaluate(() => new Promise((done) => setTimeout(done))); // clock: after the page's queued work: it has read the list of machines
   await step("pause");
   await told("lender-1 is paused");
   await step("resume");

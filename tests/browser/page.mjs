@@ -1,5 +1,5 @@
-// Follows jobs live: signs in by the code in the address, sees one run and one succeed, and looks at the market and the
-// wallet.
+// Follows jobs live: signs in by the code in the address, watches one job run and one succeed, and checks the market and
+// the wallet.
 //
 //   node page.mjs URL_WITH_CODE FOLDER
 import { browse } from "./kit.mjs";
@@ -26,7 +26,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, shoot, s
   await page.waitForSelector(".events li");
   await shoot("dashboard-running", { fullPage: true });
   await visit("jobs");
-  await step("brief"); // it is cancelled, and one is submitted that soon ends
+  await step("brief"); // the test cancels it and submits a short job
   await page.waitForSelector(".jobs tr:has-text('brief') .state.succeeded");
   await page.waitForSelector(".jobs tr:has-text('digits') .state.cancelled");
   await page.click(".jobs a:has-text('brief')");
@@ -80,7 +80,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, shoot, s
       .some((figure) => figure.textContent.includes(wanted) && !figure.querySelector("strong").textContent.match(/^(0\.00|–)$/)), label);
   seen.now = await page.locator(".figure").allTextContents();
   await glance("dashboard-top");
-  await step("enough"); // it is cancelled
+  await step("enough"); // the test cancels it
   await page.waitForSelector(".columns .lines .state.cancelled");
   await page.click("nav a[href='#/lend']");
   await page.waitForSelector("h1:text('Lend')");

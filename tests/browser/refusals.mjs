@@ -1,4 +1,4 @@
-// What a market may refuse at the door, and a session that ends in the middle of work. Part of sign_in.mjs.
+// Refused sign-ups and sign-ins, and a session that ends in the middle of work. Part of sign_in.mjs.
 const PASSWORD = "correct horse battery";
 
 export async function refusals({ page, seen, until, look, step, forgive }, { url, used, invite }) {

@@ -1,4 +1,4 @@
-// The frame of the page, and what a person sets for themselves: a group, the password, tokens that are shown once, sessions, and the end of the account.
+// The page's frame and a user's settings: a group, the password, tokens shown once, sessions, and the end of the account.
 //
 //   node settings.mjs URL_WITH_CODE FOLDER ANOTHERS_URL_WITH_CODE
 import { inGroups } from "./group.mjs";
@@ -102,7 +102,7 @@ await browse({ url, folder, size: "phone" }, async (parts) => {
   await lost;
   await step("start");
   await back();
-  // While the page still tries by itself, what went wrong before is shown, too.
+  // The page still retries, and also shows the earlier error.
   await until(() => document.querySelector(".tokens [aria-busy]") === null);
   if (!(await page.locator(".made").count())) await press(".tokens");
   await page.waitForSelector(".made pre");

@@ -1,5 +1,5 @@
-// The frame around all screens, on a phone: navigation by hand and by keyboard, colours, deep links, and a market that restarts. Part
-// of settings.mjs, and its beginning: the first load of a page is measured.
+// The frame around all screens, on a phone: navigation by hand and by keyboard, colours, deep links, and a market that restarts.
+// settings.mjs runs this part first, because it measures the first load of a page.
 export async function frame({ page, seen, until, shoot, step, forgive, back }, url) {
   const { origin } = new URL(url);
   await page.goto(url);
@@ -58,5 +58,5 @@ export async function frame({ page, seen, until, shoot, step, forgive, back }, u
   forgive();
   await page.click("[aria-label='Sign out']");
   await page.waitForSelector("form.sign-in");
-  forgive(); // a request under way while the session ends may be refused
+  forgive(); // the market may refuse a request while the session ends
 }

@@ -1,4 +1,4 @@
-// Signs up, out and in again as a person would; then what is refused at the door.
+// Signs up, out and in again as a person would; then tries refused sign-ups and sign-ins.
 //
 //   node sign_in.mjs URL FOLDER TOKEN USED_CODE INVITE
 //

@@ -41,9 +41,9 @@ def whole_log(market, token, job, rank):
 
 
 def submit(market, token, min_time):
-    """One that runs until it is cancelled, or one that is over at once."""
+    """Submits a job of two workers; min_time decides how long it runs."""
     spec = job_spec(market, token, 2, min_time=min_time, max_run_time="20m", expected_run_time="30s")
-    spec["resources"]["cpus"] = "0.1"  # nothing depends on how fast
+    spec["resources"]["cpus"] = "0.1"  # speed does not matter here
     answer = market.post("/v1/jobs", spec, token)
     assert answer.status == 201, answer
     return answer.json["id"]
@@ -86,7 +86,7 @@ def test_jobs_from_waiting_to_the_bill(tmp_path):
             cancel_all(market, token, waiting)
             job = submit(market, token, "1h")
             wait_for("the first step", lambda: market.get(f"/v1/jobs/{job}", token).json["first_step_ms"])
-            wait_for("the start of all three", lambda: all(  # one that starts may end later
+            wait_for("the start of all three", lambda: all(  # a starting lease may still get a later end
                 lease["state"] == "running" for lease in market.get(f"/v1/jobs/{job}", token).json["leases"]))
             before_ms = ends_ms(market, token, job)
             walk.answer(job)

@@ -28,7 +28,7 @@ def diverging(market, token):
 
 
 def lose_after(market, milliseconds):
-    """How long a machine may be silent, once that is noticed, before others take its places."""
+    """Sets how long the market waits for a silent machine before it replaces its leases."""
     answer = market.call("PUT", "/v1/settings", {"lost_ms": milliseconds}, market.operator_token())
     assert answer.status == 200, answer
 

@@ -13,7 +13,7 @@ echo a Needle in the midst
 seq -f 'line %.0f {LONG}' 5000 9999
 echo the last needle
 echo that is all for now
-i=1; while [ $i -lt 9 ]; do [ -e later-$i ] && echo said later $i && i=$((i+1)); sleep 0.1; done  # clock: how often it looks for the file
+i=1; while [ $i -lt 9 ]; do [ -e later-$i ] && echo said later $i && i=$((i+1)); sleep 0.1; done  # clock: poll interval
 """
 
 

@@ -39,8 +39,8 @@ def test_a_lender_adds_sets_and_pauses_a_machine(tmp_path):
             walk.answer()
             walk.expect("job")
             opened = offer_of(market, token, machine)
-            spec = job_spec(market, borrower, 1, min_time="1h", max_run_time="20m")  # until it is cancelled
-            spec["resources"]["cpus"] = "0.2"  # nothing depends on how fast
+            spec = job_spec(market, borrower, 1, min_time="1h", max_run_time="20m")  # until the test cancels it
+            spec["resources"]["cpus"] = "0.2"  # speed does not matter here
             job = market.post("/v1/jobs", spec, borrower).json["id"]
             walk.answer()
             walk.expect("done")

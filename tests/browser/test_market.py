@@ -16,7 +16,7 @@ def assert_sorted(seen, machines):
 
 
 def test_the_market_is_looked_at(tmp_path):
-    # A slot that has just begun: none ends while one looks.
+    # Begin a new slot, so that none ends during the test.
     slots = ("--slot-offset", offset_that_ends_a_slot_in(5 * 3600_000))
     with running(tmp_path, "--no-local-lender", *slots, "--listen", f"127.0.0.1:{own_port()}") as (market, _, token, _lenders):
         def measured():

@@ -6,9 +6,9 @@ from training import job_spec, running, wait_for
 
 
 def submit(market, token, nodes, name, min_time):
-    """One that runs until it is cancelled, or one that is over at once."""
+    """Submits a job; min_time decides how long it runs."""
     spec = job_spec(market, token, nodes, min_time=min_time, max_run_time="20m")
-    spec["resources"]["cpus"] = "0.1"  # nothing depends on how fast
+    spec["resources"]["cpus"] = "0.1"  # speed does not matter here
     answer = market.post("/v1/jobs", {**spec, "name": name}, token)
     assert answer.status == 201, answer
     return answer.json["id"]

@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 import sys
 
-from browsing import pytestmark  # noqa: F401 -- skips what cannot run, and makes the next one found
+from browsing import pytestmark  # noqa: F401 -- skips tests that cannot run, and sets the path for the next import
 from ranks import HUNG_JOB_S
 from serving import PROGRAM
 

@@ -7,7 +7,7 @@ from serving import Market, audit
 from training import submit
 
 MONTH_MS = 30 * 86_400_000
-SLOW_MS = 60_000  # clock: an answer tells the market's time as of when it was sent
+SLOW_MS = 60_000  # clock: an answer has the market's time of sending
 HTML = "<script>alert(1)</script><b>x</b>"
 
 
@@ -15,7 +15,7 @@ FIRST_LOAD_MAX = 90_000
 
 
 def in_the_frame(walk, market, token):
-    """The market is away for a while, and a job comes that the page does not hear of."""
+    """Stops the market for a while, and submits a job before the page reconnects."""
     walk.expect("stop")
     market.stop()
     walk.answer()
@@ -37,7 +37,7 @@ def assert_framed(seen):
 
 
 def in_groups(walk, market, ada, bob, eve):
-    """Who joined by the code from the page; ada is of eve's group then, for a while."""
+    """Bob joins by the code from the page; then ada joins eve's group for a while."""
     joined = market.post("/v1/account/group", {"code": walk.hear()}, bob)
     walk.answer()
     walk.expect("join")

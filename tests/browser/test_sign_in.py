@@ -1,4 +1,4 @@
-"""The door in a real browser: signing up, out and in by the page's form, what is refused there, and sessions that end."""
+"""Signing up, out and in by the page's form in a real browser, refused attempts, and sessions that end."""
 from browsing import Walk, assert_clean, pytestmark  # noqa: F401 -- skips what cannot run
 from serving import Market, audit
 
@@ -12,7 +12,7 @@ def used_code(market, token):
 
 
 def end_sessions(market):
-    """All of eve's, as from another place."""
+    """Ends all of eve's other sessions, as if from another browser."""
     answer = market.post("/v1/sessions", {"name": "eve", "password": PASSWORD, "cookie": False})
     assert answer.status == 201, answer
     token = answer.json["token"]
@@ -46,7 +46,7 @@ def test_a_person_signs_up_out_and_in_and_is_told_what_is_refused(tmp_path):
     assert seen["nameAfterNo"] == "ada" and seen["nameAfterYes"] == "bob"
     assert seen["lend"].startswith(f"souk lend --server {market.url} --code souk_enrol_")
     assert seen["copied"] == seen["lend"]
-    # What is refused, and sessions that end.
+    # Refused attempts, and sessions that end.
     assert seen["kept"] == "souk_invite_0123abcd" and seen["password"] == ""
     assert eve["grant"] == "given"
     assert seen["typed"] == ["carl", "for the <i>night</i>"] and seen["typedByAnother"] == ""

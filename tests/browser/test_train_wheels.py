@@ -1,5 +1,5 @@
-"""The wizard "Train a model" in a real browser, with what a program of one's own needs: wheels that a lender installs, secrets that
-are sealed, and files that are mounted."""
+"""The wizard "Train a model" in a real browser, for a program of one's own: wheels that a lender installs, sealed secrets, and
+mounted files."""
 import hashlib
 import http.server
 import tarfile
@@ -84,7 +84,7 @@ def assert_mounted(seen, job, left, folder):
             ("images/a.txt", b"a"), ("images/deep/b.txt", b"bb"), ("rows.csv", b"".join(part)), ("far/list.txt", FILES["list.txt"]))), left
         assert left[rank]["token"].strip() == sha(SECRET.encode()) and left[rank]["lines"].strip() == "3"
     assert job["spec"]["secret_names"] == ["MY_KEY", "MY_TOKEN"] and job["spec"]["file_mounts"]["rows.csv"] == {"shard": True}
-    # Nowhere but in the page's memory, and sealed.
+    # The secret is only in the page's memory and sealed in the market.
     assert "MY_TOKEN" in seen["mountsFile"] and SECRET not in seen["mountsFile"] and SECRET not in seen["stored"] and "BEGIN" not in seen["stored"]
     for path in folder.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path

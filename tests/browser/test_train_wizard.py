@@ -15,7 +15,7 @@ needs_fashion = pytest.mark.skipif(not FASHION.exists(), reason="dataset-fashion
 
 @needs_fashion
 def test_a_built_in_model_is_trained_through_the_wizard(tmp_path):
-    # A slot that has just begun: none ends while one looks.
+    # Begin a new slot, so that none ends during the test.
     slots = ("--slot-offset", offset_that_ends_a_slot_in(5 * 3600_000))
     with running(tmp_path, "--no-local-lender", *slots, "--listen", f"127.0.0.1:{own_port()}") as (market, token, _, _):
         code = market.post("/v1/account/page-codes", {}, token).json

@@ -14,7 +14,7 @@ def test_statement_csv_and_a_gift(tmp_path):
         answer = market.call("PUT", "/v1/settings", {"proving_microcredits": 0}, market.operator_token())
         assert answer.status == 200, answer
         spec = job_spec(market, token, 2)
-        spec["resources"]["cpus"] = "0.1"  # its seconds are paid, not its work
+        spec["resources"]["cpus"] = "0.1"  # pays by the second, not by work
         job = market.post("/v1/jobs", spec, token).json["id"]
         wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["state"] == "succeeded")
         wait_for("the last bill", lambda: market.get("/v1/account", token).json["held_microcredits"] == 0)

@@ -1,5 +1,5 @@
 // Brings packages to a job through the wizard: a folder whose requirements a page cannot install, wheels dropped beside it,
-// the same job again, and all of it from one archive; then secrets and data for a program.
+// the same job again, and the whole project from one archive; then secrets and data for a program.
 //
 //   node train_wheels.mjs URL_WITH_CODE FOLDER DATA_FOLDER ADDRESS SECRET PROJECT ODD_WHEEL ARCHIVE WHEEL...
 import { browse } from "./kit.mjs";

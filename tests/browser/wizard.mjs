@@ -19,7 +19,7 @@ export function wizard({ page, until }, origin) {
       await page.fill("input[name=memory]", "0.2");
       await page.fill("input[name=longest]", "5m");
     },
-    // Returns the job's number as soon as it has one: the test waits for its end, the walk goes on meanwhile.
+    // Returns the new job's number at once: the test waits for its end while the walk goes on.
     async submit() {
       await to("Check");
       await page.waitForSelector("button:has-text('Submit the job'):not([disabled])");
