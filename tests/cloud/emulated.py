@@ -106,7 +106,7 @@ class Moto:
                 urllib.request.urlopen(self.url + "/moto-api/data.json", timeout=HUNG_S).read()
                 break
             except (OSError, urllib.error.URLError):
-                time.sleep(0.2)  # clock: between two tries
+                time.sleep(0.2)  # clock: retry interval
         self.key, self.secret, self.image = json.loads(self.run(SET_UP, self.url))
 
     def run(self, code, *arguments):

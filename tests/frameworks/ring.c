@@ -30,7 +30,7 @@ int main(int argc, char **argv)
             fflush(stdout);
         }
         if (laps > 1 && rank == 0)
-            usleep(50000); /* clock: the work of a lap: a rank is lost in the middle of many */
+            usleep(50000); /* clock: one lap's work, so that a rank is lost midway */
     }
     if (rank == 0)
         printf("%d ranks counted %d\n", size, number);

@@ -12,7 +12,7 @@ from training import wait_for  # noqa: E402
 def test_the_world_of_an_elastic_job_grows_and_shrinks(place):
     script = TORCH + """
 if size == 4 or env["TORCHELASTIC_RESTART_COUNT"] == "0":
-    time.sleep(600)  # clock: until it is ended
+    time.sleep(600)  # clock: until the test ends it
 """
     process = place.start(script, {"runtime": "torch", "num_nodes": "3..4"})
     wait_for("three ranks", lambda: place.market.get("/v1/jobs", place.token).json["items"] and all(

@@ -1,6 +1,6 @@
 """torch's DDP and a ring of Open MPI on three lenders, two of them behind routers that translate addresses.
 
-A rank is killed, and a lender's cable is cut, in the middle of each. `make test-frameworks` brings what they need.
+In the middle of each, a rank dies and a lender's cable is cut. `make test-frameworks` installs the packages.
 """
 import re
 import subprocess

@@ -90,7 +90,7 @@ sc = SparkSession.builder.getOrCreate().sparkContext
 
 def part(index):
     print("part", index, flush=True)
-    time.sleep(1)  # clock: the work of a part: a worker is lost in the middle
+    time.sleep(1)  # clock: the work of a part, so that a worker is lost midway
     return index
 
 def lease(_):

@@ -68,8 +68,8 @@ def test_a_killed_worker_alone_begins_anew_and_the_chief_goes_on(place):
     dies = SERVERS.replace("    server.join()", """    if cluster.task_type == "worker" and not os.path.exists("died"):
         import threading
         open("died", "w").close()
-        threading.Timer(8, os.kill, (os.getpid(), 9)).start()  # clock: it dies amid the training
-    server.join()""").replace("    coordinator.join()\n", "    coordinator.join()\n    import time; time.sleep(1)\n")  # clock: lasts so long
+        threading.Timer(8, os.kill, (os.getpid(), 9)).start()  # clock: dies amid the training
+    server.join()""").replace("    coordinator.join()\n", "    coordinator.join()\n    import time; time.sleep(1)\n")  # clock: the chief goes on
     finish(place, place.start(dies, {**JOB, "tensorflow": {"parameter_servers": 1}, "restart": "rank",
                                      "max_restarts": 1, "envs": {**JOB["envs"], "STEPS": "600"}}))
     assert "it starts anew, 1 of 1\n" in place.log(1) and place.log(1).count("worker 0 serves\n") == 2, place.logs()

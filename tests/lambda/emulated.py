@@ -74,7 +74,7 @@ def wait_for_port(port, process, log):
             socket.create_connection(("127.0.0.1", port)).close()
             return
         except OSError:
-            time.sleep(0.02)  # clock: between two tries
+            time.sleep(0.02)  # clock: retry interval
 
 
 def unpack(archive, folder):
@@ -132,7 +132,7 @@ class Instance:
                 self.read += len(written)
                 return found[-1]
             assert time.monotonic() < end, written
-            time.sleep(0.01)  # clock: between two looks
+            time.sleep(0.01)  # clock: poll interval
 
     def runtimes(self):
         """The processes that took calls: the emulator's children."""

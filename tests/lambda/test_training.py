@@ -42,8 +42,8 @@ def test_one_size_keeps_its_instances_warm(souk, lambda_api, tmp_path):  # noqa:
                              lambda_api.url, "--store", STORE, "--functions", 2, "--memory", 512, "--json", "-o",
                              tmp_path / "model").stdout)
     assert result["end"] == "epochs" and result["samples"] == 4 * 60000
-    # The time limit follows the first epoch's calls, so that little is held, and is raised when calls come near it: how
-    # often is function/driver_test.c's to show.
+    # The time limit follows the first epoch's calls, so that little is held. It rises when calls come near it;
+    # function/driver_test.c counts how often.
     assert lambda_api.started <= 2 * len(lambda_api.puts) == 2 * len(lambda_api.sizes)
 
 

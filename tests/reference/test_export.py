@@ -67,7 +67,7 @@ LAYERS = {
 
 @pytest.fixture
 def reader(request):
-    """Another program's package, which the case names: nothing is exported where it is not installed."""
+    """The other program's package that the case names; skips the case where it is not installed."""
     return pytest.importorskip(request.param)
 
 

@@ -132,7 +132,7 @@ class Cluster:
             for name, process in self.processes.items():
                 assert process.poll() is None, f"{name} ended: {(self.folder / f'{name}.out').read_text()[-1500:]}"
             assert time.monotonic() < end, f"{what}: not within {HUNG_S} s; {self.states()}, {self.jobs()}"
-            time.sleep(0.1)  # clock: between two looks
+            time.sleep(0.1)  # clock: poll interval
 
     def tries(self, *command):
         return subprocess.run(command, env=self.environment, capture_output=True, timeout=HUNG_S).returncode == 0

@@ -41,7 +41,7 @@ def wait_for_answer(url, process, log):
         try:
             return urllib.request.urlopen(url, timeout=HUNG_S).read()
         except (OSError, urllib.error.URLError):
-            time.sleep(0.2)  # clock: between two tries
+            time.sleep(0.2)  # clock: retry interval
 
 
 def free_port():
@@ -201,7 +201,7 @@ class Hadoop:
                     place = answer.headers["Location"]
                     break
             assert time.monotonic() < end, self.log.read_text()[-2000:]
-            time.sleep(0.2)  # clock: between two tries
+            time.sleep(0.2)  # clock: retry interval
         urllib.request.urlopen(urllib.request.Request(place, data=body, method="PUT")).close()
 
 

@@ -9,13 +9,13 @@ from training import Lender, wait_for
 
 
 def processes_with(word):
-    """The Python processes, as this machine sees them, whose arguments end with the word."""
+    """This machine's pids of Python processes with the word as their last argument."""
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             arguments = (folder / "cmdline").read_bytes().split(b"\0")
         except OSError:
-            continue  # it has just ended
+            continue  # the process has just ended
         if arguments[-2:-1] == [word.encode()] and b"python" in arguments[0]:
             found.append(int(folder.name))
     return found

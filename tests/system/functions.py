@@ -31,12 +31,12 @@ train:
 
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 RECORDS, TEST_RECORDS = 6000, 1000
-BATCHES = 600  # of an epoch, as write_job has it
+BATCHES = 600  # batches of an epoch in write_job
 
 
 @functools.cache
 def few_records():
-    """A folder with the first records of Fashion-MNIST; it goes when these tests end."""
+    """A temporary folder with the first records of Fashion-MNIST, deleted after the tests."""
     folder = tempfile.TemporaryDirectory(prefix="souk-few-records-")
     for split, count in (("train", RECORDS), ("t10k", TEST_RECORDS)):
         for part, head, size in (("images-idx3", 16, 28 * 28), ("labels-idx1", 8, 1)):
@@ -49,7 +49,7 @@ def few_records():
 
 
 def with_few_records(souk):
-    """The program trains functions on those."""
+    """Makes the program train functions on the few records."""
     souk.variables["SOUK_FUNCTION_TRAIN_DATASET_DIR"] = few_records().name
     return souk
 
@@ -110,7 +110,7 @@ def wait_for(condition):
     deadline = time.monotonic() + HUNG_S
     while not (found := condition()):
         assert time.monotonic() < deadline
-        time.sleep(0.02)  # clock: between two looks
+        time.sleep(0.02)  # clock: poll interval
     return found
 
 

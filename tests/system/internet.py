@@ -115,7 +115,7 @@ def tun_for_everyone():
             subprocess.run(["mount", "--bind", node, TUN], check=True)
             yield
         finally:
-            check(libc.unshare(CLONE_FS))  # pytest's watchdog is a thread that shares it, which setns refuses
+            check(libc.unshare(CLONE_FS))  # setns refuses while pytest's watchdog thread shares it
             check(libc.setns(before, CLONE_NEWNS))
             os.close(before)
             os.chdir(folder)

@@ -1,5 +1,5 @@
 """Scripts whose ranks meet one another before they go on."""
-# What a script for torchrun does first: all meet at the master, which tells each what all brought.
+# A torchrun script starts with this: all ranks meet at the master, which sends every rank's word to all.
 MEET = """
 import json, os, signal, socket, sys, time
 env = os.environ
@@ -7,15 +7,15 @@ env = os.environ
 def dial(address):
     while True:
         try:
-            return socket.create_connection(address, timeout=60)  # clock: a rank in a sandbox, that has hung
+            return socket.create_connection(address, timeout=60)  # clock: a hung rank in a sandbox
         except OSError:
-            time.sleep(0.05)  # clock: it does not listen yet, and nothing tells when
+            time.sleep(0.05)  # clock: retry interval until the master listens
 
 def say(*words):
-    # In one piece: processes of one rank share its log.
+    # Write in one piece: the processes of a rank share its log.
     os.write(1, (" ".join(words) + "\\n").encode())
 
-# None goes on before all have said it.
+# No rank goes on before all have printed their line.
 def meet(master, is_first, size, word, *more):
     if is_first:
         server = socket.create_server(master)

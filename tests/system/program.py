@@ -1,4 +1,4 @@
-"""The program, run with a home of its own."""
+"""Runs the program with a home of its own."""
 import os
 import pathlib
 import subprocess

@@ -6,7 +6,7 @@ import subprocess
 from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
-HUNG_JOB_S = 600  # a whole job of a framework that has not ended by then hangs: Java and TensorFlow start slowly
+HUNG_JOB_S = 600  # a framework's job that runs this long has hung: Java and TensorFlow start slowly
 
 
 class Place:
@@ -37,7 +37,7 @@ class Place:
         self.dead.append(name)
 
     def revive(self):
-        """Started again, the dead clear what their former selves left. All are online afterwards."""
+        """Restarts the dead lenders, which clear their old leases. All are online afterwards."""
         for name in self.dead:
             wait_for("the market to notice", lambda: name not in self.online())
             self.lenders[name].start()
@@ -76,7 +76,7 @@ class Place:
         return [job["id"] for job in self.market.get("/v1/jobs", self.token).json["items"]]
 
     def has_begun(self):
-        """Whether the market has the job that was started last."""
+        """True once the market has the job from the last start()."""
         return self.jobs() != self.before
 
     def job(self):

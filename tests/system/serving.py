@@ -25,7 +25,7 @@ def is_built_with(library):
 
 
 def lasting_port():
-    """A port to come back to: outside the range from which the kernel gives others theirs."""
+    """A port that can be reused later: outside the kernel's range of ephemeral ports."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
         end = int(file.read().split()[0])
     while True:
@@ -34,7 +34,7 @@ def lasting_port():
             try:
                 one.bind(("127.0.0.1", port))
             except OSError:
-                continue  # it is taken
+                continue  # the port is taken
         return port
 
 
@@ -72,7 +72,7 @@ class Market:
         self.url = self.ready["url"]
 
     def start_again(self):
-        """Where those who know its addresses look for it."""
+        """Starts the market at its former addresses."""
         self.options += ("--listen", f"127.0.0.1:{self.ready['http_port']}",
                          "--link-listen", f"127.0.0.1:{self.ready['link_port']}")
         self.start()

@@ -247,9 +247,9 @@ def test_passwords_cannot_be_tried_without_end(market, name):
     assert refused.json["code"] == "rate_limited" and int(refused.headers["Retry-After"]) in range(1, 601)
     assert refused.headers["RateLimit-Policy"] == '"sign-in-name";q=4;w=600'
     assert refused.headers["RateLimit"].startswith('"sign-in-name";r=0;t=')
-    assert sign_in(market, name).status == 429  # not even the right one: it could be the 5th guess
+    assert sign_in(market, name).status == 429  # even the right password: it could be the 5th guess
     sign_up(market, name + "-2")
-    for _ in range(5):  # and what succeeds does not count
+    for _ in range(5):  # successful sign-ins do not count
         assert sign_in(market, name + "-2").status == 201
 
 
@@ -440,7 +440,7 @@ def test_a_frozen_account_keeps_its_credits(market, name, operator):
 
 def test_the_operator_gives_a_grant_before_its_turn(market, name, operator):
     daily = market.get("/v1/settings", operator).json["grant_daily_microcredits"]
-    assert market.sign_up(f"{name}-first")  # of the day, whatever its limit
+    assert market.sign_up(f"{name}-first")  # the day's first, under any limit
     assert market.call("PUT", "/v1/settings", {"grant_daily_microcredits": 1}, operator).status == 200
     try:
         token = market.sign_up(name)

@@ -84,7 +84,7 @@ def test_push_and_pull_are_measured_over_all_kinds_of_links(souk):
 
 
 def test_a_crowd_of_lenders_takes_leases_and_is_paid(tmp_path):
-    figures = crowd.measure(os.path.abspath(PROGRAM), tmp_path, 20, seconds=12, settle_s=1)  # clock: two heartbeats are measured
+    figures = crowd.measure(os.path.abspath(PROGRAM), tmp_path, 20, seconds=12, settle_s=1)  # clock: measures two heartbeats
     assert figures["crowd_leases"] == 4 and figures["server_cpu_percent"] > 0
     assert figures["crowd_heartbeats"] > 20 and figures["crowd_meters"] >= 4
 

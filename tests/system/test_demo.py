@@ -16,7 +16,7 @@ from functions import few_records
 from program import ROOT
 from serving import HUNG_S
 
-# Where SIGINT is ignored, as by what a shell started behind itself, programs started from here would ignore it too.
+# A shell's background jobs ignore SIGINT, and their children inherit that: restore the default.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROGRAM = os.environ.get("SOUK_PROGRAM", "build/souk")
@@ -44,12 +44,12 @@ def traces(temporary):
 
 
 def daemons(temporary):
-    """The processes that name the demo's folder: its market and its lenders."""
+    """Pids of the demo's market and lenders: their command lines name its folder."""
     return {int(trace.split("/")[2]) for trace in traces(temporary) if trace.endswith("/cmdline")}
 
 
 def cgroups(pids):
-    """Of leases of these daemons: whose it is is the fourth part of the name."""
+    """Groups of these daemons' leases. The daemon's pid is part of the name."""
     return [path for path in glob.glob("/sys/fs/cgroup/**/souk-lease-*", recursive=True)
             if int(os.path.basename(path).split("-")[4]) in pids]
 
@@ -62,7 +62,7 @@ def read_until(demo, words):
 
 
 def test_the_demo_trains_pays_and_balances(tmp_path):
-    # The demo's own job, but for how long it trains.
+    # The demo's own job, with a shorter training.
     text = (ROOT / "examples/fashion-mnist.yaml").read_text()
     assert "{accuracy: 0.885, min_time: 30s}" in text
     (tmp_path / "job.yaml").write_text(text.replace("{accuracy: 0.885, min_time: 30s}", "{accuracy: 0.7, min_time: 2s}"))

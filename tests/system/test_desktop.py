@@ -83,7 +83,7 @@ def readings(lender):
 
 
 class Levels:
-    """The levels and their reasons that the lender logs from now on, in turn: none passes between two looks."""
+    """The lender's next levels with their reasons, in turn, from its log: polling would miss some."""
 
     def __init__(self, lender):
         self.path, self.taken = lender.log_path, 0
@@ -102,7 +102,7 @@ class Levels:
 
 
 def submit_sleep(market, token):
-    """A job that does nothing until it is cancelled; its id, once it runs."""
+    """Submits a job that sleeps until cancelled; returns its id once it runs."""
     answer = market.post("/v1/jobs", {
         "name": "sleep", "num_nodes": 1, "runtime": "command", "run": "exec sleep 3600",
         "resources": {"cpus": "0.1", "memory": "0.1"}, "market": {"max_run_time": "1h"}}, token)
@@ -173,7 +173,7 @@ def test_a_lender_sees_who_is_at_an_x_display(tmp_path):
             wait_for("nobody there", lambda: (readings(lender)["input_idle_ms"] or 0) > 3000)
             wait_for_level(lender, "full")
             levels = Levels(lender)
-            # As a remote desktop does it, no device of this machine moves; and it goes on until it was seen.
+            # Move the pointer like a remote desktop, without a device, until the lender notices.
             while not levels.has_next():
                 subprocess.run(["/usr/bin/xdotool", "mousemove_relative", "5", "5"], check=True, timeout=HUNG_S,
                                env={**os.environ, "DISPLAY": display})

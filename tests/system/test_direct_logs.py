@@ -54,7 +54,7 @@ def readers(lenders):
     return sum(pathlib.Path(lender.log_path).read_text().count("info log_reader ") for lender in lenders)
 
 
-# Says its first half, and each time it is told to go on the next.
+# Prints half of its lines, then waits for a signal; does so twice.
 SCRIPT = """exec /usr/bin/python3 -c '
 import os, signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
@@ -69,7 +69,7 @@ print("the end")
 
 
 class Ranks:
-    """A job of so many, each of which prints such lines."""
+    """A job of `count` ranks, each of which prints lines like `line`."""
 
     def __init__(self, place, count, *options, line='("%s line %d" % (os.environ["SOUK_RANK"], i)).encode() + bytes([10])'):
         self.count, self.word, self.told = count, uuid.uuid4().hex, 0
@@ -80,7 +80,7 @@ class Ranks:
         return self.path.read_bytes().splitlines()
 
     def wait_until_read(self, number):
-        """Every rank's line of this number."""
+        """Waits until line `number` of every rank has arrived."""
         wait_for(f"line {number} of every rank", lambda: self.count == sum(
             line.split()[-1] == b"%d" % number for line in self.read() if line), step=0.02)
 

@@ -87,7 +87,7 @@ def assert_books(market, token, job):
 
 
 def test_a_job_grows_from_one_worker_to_four(place, tmp_path):
-    """It has epochs enough until all have come, and is then cancelled."""
+    """The job has enough epochs for all workers to join; the test then cancels it."""
     (tmp_path / "job.yaml").write_text("""\
 name: growing
 num_nodes: 1..4
@@ -133,9 +133,9 @@ def test_a_job_shrinks_and_gives_machines_and_credits_back(place, tmp_path):
     epochs = epochs_of(market, token, tmp_path, job)
     assert [wanted for _, wanted in epochs[:4]] == [3, 3, 2, 1] and epochs[3][0] <= 2, epochs
     leases = workers_of(done)
-    assert sorted(lease["rank"] for lease in leases) == [0, 1, 2, 3]  # nobody followed them
+    assert sorted(lease["rank"] for lease in leases) == [0, 1, 2, 3]  # no worker was replaced
     assert {lease["outcome"] for lease in leases} == {"succeeded"}, leases
-    # Who came when the first epoch was over already has done nothing, and is paid nothing.
+    # A worker that came after the first epoch did no work and gets no pay.
     assert all((lease["billed_ms"] > 0) == (lease["commits"] > 0) for lease in leases), leases
     assert_books(market, token, job)
 

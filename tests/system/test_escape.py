@@ -154,7 +154,7 @@ TABLES = {"files": 40, "processes": 30, "kernel": 45, "local": 6, "lease": 19}
 
 
 def test_a_job_reaches_nothing_of_the_machine(place):
-    """All that the attempts aim at is there while they are made, its keeper too: the job waits until that was seen."""
+    """Every target exists during the attempts, the keeper too: the job waits until the test has checked."""
     attempts = "; ".join(f"echo {table}; ./escape {table} '{place.targets}' || echo failed" for table in TABLES)
     process = place.start("--files", str(place.files), "--", f"{attempts}; echo done; exec sleep 600")
     said, table = {}, None
@@ -167,7 +167,7 @@ def test_a_job_reaches_nothing_of_the_machine(place):
             else:
                 table.append(line)
         keeper, = place.lender.keepers().values()
-        numbers = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text())  # after the last the kernel begins anew
+        numbers = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text())  # pids wrap around here
         assert (keeper - place.lender.process.pid) % numbers < 20000
     finally:
         process.send_signal(signal.SIGINT)
@@ -213,7 +213,7 @@ def test_a_job_with_the_internet_reaches_nothing_of_the_home(place):
     calls.close()
 
 
-# One for each of the ways in which a lease ends that takes too much. Every kind, in a sandbox alone: sandbox/escape_test.c.
+# One bomb for each way a greedy lease ends. sandbox/escape_test.c has every kind, in a bare sandbox.
 BOMBS = ["fork-storm", "memory", "tmp", "disk", "disk-inodes"]
 ENDS = ("the job used more memory than the", "filled the disk it was given", "ended by signal")
 
@@ -223,7 +223,7 @@ def set_off(place, bomb):
     process = place.start("--disk", "64MiB", "--files", str(place.files), "--", f"echo lit; ./escape bomb {bomb}")
     lit = process.stdout.readline()
     place.ask_daemon()
-    out, err = process.stdout.read(), process.stderr.read()  # communicate() would lose what came together with the first line
+    out, err = process.stdout.read(), process.stderr.read()  # communicate() would lose data that came with the first line
     process.wait()
     assert lit == "lit\n" and "NOT REFUSED" not in out, (bomb, out, err)
     if process.returncode == 0:
@@ -272,7 +272,7 @@ def command_job(manifest_hash, size):
 
 
 def run_jobs(place, jobs):
-    """Each job's end, or the market's refusal, and what was said of it, by name; all run at the same time."""
+    """Runs all jobs at once. Returns each job's end or the market's refusal, with its text, by name."""
     asked = {name: place.market.post("/v1/jobs", job, place.token) for name, job in jobs.items()}
     return {name: end_of(place, answer.json["id"]) if answer.status == 201 else (answer.status, answer.body.decode())
             for name, answer in asked.items()}
@@ -289,7 +289,7 @@ def end_of(place, job):
     return done["state"], done.get("reason", "") + json.dumps(done["leases"]) + log["text"]
 
 
-# What is in them is refused or not by src/blob/archive_test.c, which has every kind.
+# src/blob/archive_test.c covers every kind of content.
 ARCHIVES = {
     "a path that walks up": [member("../escaped")],
     "a path to the results": [member("/lease/out/escaped")],

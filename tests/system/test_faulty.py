@@ -31,7 +31,7 @@ def test_a_lender_that_sends_garbage_is_found_unpaid_and_excluded(tmp_path):
         add("first", honest)
         add("second", other)
         add("liar", mallory, str(LIAR))
-        spec = job_spec(market, token, 3, min_time="1h", max_run_time="1h", expected_run_time="1h")  # until it is cancelled
+        spec = job_spec(market, token, 3, min_time="1h", max_run_time="1h", expected_run_time="1h")  # until the test cancels it
         spec["sync"] = {"policy": "bsp", "local_steps": 4, "gamma": "1s", "tick": "1s", "verify": 1}
         answer = market.post("/v1/jobs", spec, token)
         assert answer.status == 201, answer

@@ -27,7 +27,7 @@ YIELDS = ("none", "low", "frozen", "paused", "draining", "paused_remotely")
 VERSION = int(re.search(r"LEASE_MESSAGE_VERSION = (\d+)", MESSAGES.read_text())[1])
 GIB = 1 << 30
 MIB = 1 << 20
-ASKED = 60  # changes by another, while it floods
+ASKED = 60  # another user's changes during the flood
 
 
 def frame(kind, payload):
@@ -59,9 +59,9 @@ def place(tmp_path):
 
 
 def is_stuck(sent, looks=10):
-    """Nothing could be written for a while."""
+    """True if no byte could be written for a while."""
     before = sent[0]
-    time.sleep(0.1 * looks)  # clock: that nothing happens shows in time alone
+    time.sleep(0.1 * looks)  # clock: only time shows that nothing happens
     return 0 < before == sent[0]
 
 
@@ -132,7 +132,7 @@ def test_a_lender_who_floods_is_read_slowly(place):
 
         pourer = threading.Thread(target=pour)
         pourer.start()
-        # It writes until nobody reads on: then all there is room for on the way is full.
+        # The pourer writes until the reader stops: then every buffer on the way is full.
         wait_for("a pourer that waits", lambda: is_stuck(sent))
         begun = time.monotonic()
         for _ in range(ASKED):
@@ -160,10 +160,10 @@ def test_connections_that_say_nothing_keep_nobody_out(place):
         while not is_over.is_set():
             while len(crowd) < 400:
                 crowd.append(socket.create_connection((host, int(port)), source_address=("127.0.1.1", 0)))
-            for closed in select.select(crowd, [], [], 0.1)[0]:  # clock: until it looks whether it is over
+            for closed in select.select(crowd, [], [], 0.1)[0]:  # clock: interval between checks of is_over
                 crowd.remove(closed)
                 closed.close()
-            is_over.wait(0.02)  # clock: another 400 each time are enough
+            is_over.wait(0.02)  # clock: 400 new connections each time are enough
 
     holder = threading.Thread(target=hold)
     holder.start()

@@ -1,4 +1,4 @@
-"""Jobs of frameworks that lose a rank's machine: all start anew, or the job says what it lost.
+"""Jobs of frameworks lose a rank's machine: all ranks restart, or the job names the lost files.
 
 covers worker/crew.c, worker/crew_lead.c, worker/crew_follow.c
 """
@@ -28,13 +28,13 @@ def lenders(tmp_path_factory):
 
 @pytest.fixture
 def place(lenders):
-    """Whose machines die; the next case finds them again."""
+    """The shared lenders; those that die come back for the next case."""
     yield lenders
     lenders.revive()
 
 
 def hold_until_restarted(place, job, ranks):
-    """Starts a job whose ranks meet and then wait, until they were started anew."""
+    """Starts a job. Its ranks meet and then wait until they are restarted."""
     script = TORCH + """
 if env["TORCHELASTIC_RESTART_COUNT"] == "0":
     signal.pause()
@@ -60,7 +60,7 @@ def test_a_lost_rank_is_named_and_all_start_anew_with_its_successor(place):
 
 
 def end_while_unheard(place):
-    """A job of two ranks that both end well once the second's machine is silent. Returns it and the machine's name."""
+    """Runs two ranks that both succeed after the second's machine falls silent. Returns the process and that machine's name."""
     script = """
 import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
@@ -113,7 +113,7 @@ def test_that_what_a_rank_left_is_lost_is_said(place):
     assert process.returncode == 0, (out, err, place.job())
     assert files_of(place) == ["rank0-o.txt"]
     assert place.job()["reason"] == f"the files of rank 1 and the end of its log are lost with {name}"
-    place.lenders[name].start()  # it keeps nothing of what nobody takes any more
+    place.lenders[name].start()  # it discards files that nobody will fetch
     wait_for("its keeper's end", lambda: not place.lenders[name].keepers())
 
 

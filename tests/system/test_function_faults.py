@@ -24,8 +24,8 @@ def assert_billed(result):
 
 
 def test_functions_that_are_replaced_when_their_time_is_up_lose_no_batch(souk, tmp_path):
-    # All batches of the whole of Fashion-MNIST in one call, which takes many times what it may on the fastest machine, too: each
-    # does a part, and another the rest.
+    # One call gets all batches of Fashion-MNIST, far more than fits its time limit on any machine. Each call does a part and
+    # leaves the rest to the next.
     del souk.variables["SOUK_FUNCTION_TRAIN_DATASET_DIR"]
     job = write_job(tmp_path, batch=10, epochs=1)
     job.write_text(job.read_text().replace("logistic", "lenet5"))
@@ -39,7 +39,7 @@ def test_functions_that_are_replaced_when_their_time_is_up_lose_no_batch(souk, t
 
 def test_functions_without_the_memory_end_the_job(souk, tmp_path):
     del souk.variables["SOUK_FUNCTION_TRAIN_DATASET_DIR"]
-    job = write_job(tmp_path, batch=30000, epochs=1)  # half of all there are at once
+    job = write_job(tmp_path, batch=30000, epochs=1)  # half of all records at once
     with Host(souk, "--keep-warm", "1s") as host:
         result = json.loads(souk("function", "train", job, "-o", tmp_path / "model", *on(host), "--functions", 2,
                                  code=1).stdout)

@@ -155,7 +155,7 @@ def test_an_idle_process_that_died_is_passed_over(job):
     watches = []
     try:
         for pid in wait_for(lambda: instances(host)):
-            # Its sandbox is still there: only its closed socket tells.
+            # The sandbox is still there: only the closed socket shows the death.
             above = ancestors(pid)
             for other in above[:above.index(host.process.pid)]:
                 watches.append(os.pidfd_open(other))
@@ -165,7 +165,7 @@ def test_an_idle_process_that_died_is_passed_over(job):
         status, _, body = host.invoke(request_of(done, first=60))
         assert (status, json.loads(body).get("batches_done")) == (200, 5), body
     finally:
-        for watch in watches:  # one without a cgroup would never end
+        for watch in watches:  # a stopped process without a cgroup would never end
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(watch, signal.SIGCONT)
             os.close(watch)

@@ -126,7 +126,7 @@ def test_without_a_market_or_a_token_a_job_does_not_begin(made, souk, tmp_path):
 
 
 def test_a_full_store_ends_the_job_with_the_best_model_so_far(made, souk, tmp_path):
-    # Data of 4.7 MB, models and updates of 31 kB each, which stay.
+    # The store keeps 4.7 MB of data, and 31 kB for each model or update.
     market = made("--account-quota", "6100000")
     result, told = train(souk, write_job(tmp_path, epochs=20), "-o", tmp_path / "model", "--functions", 3, "--span", 40,
                          "--keep-updates", code=1)

@@ -118,7 +118,7 @@ def test_calls_of_the_runtime_api_are_answered(souk, store):
         kind, answer = api.invoke(b"nonsense")
         assert kind == "error" and set(answer) == {"errorType", "errorMessage"}
         # One whose time has all but passed does nothing, and says so.
-        kind, answer = api.invoke(request_of(done, first_batch=10), seconds=0.01)  # clock: the deadline is what is tested
+        kind, answer = api.invoke(request_of(done, first_batch=10), seconds=0.01)  # clock: tests the deadline
         assert (kind, answer["batches_done"], answer["end"]) == ("response", 0, "time")
         kind, answer = api.invoke(request_of(done, first_batch=10))
         assert (kind, answer["batches_done"]) == ("response", 5)

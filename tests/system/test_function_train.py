@@ -56,7 +56,7 @@ def assert_covered_once(store, job, epochs, batches):
 
 
 def test_a_job_is_trained_here_and_each_update_is_in_the_model(souk, tmp_path):
-    # The same model as where they began, but for the updates.
+    # The first model plus the kept updates gives the last model.
     result = train(souk, write_job(tmp_path), "-o", tmp_path / "model", "--functions", 3, "--keep-updates", "--cpus", "1")
     assert result["end"] == "epochs" and result["epochs_done"] == 2
     assert result["samples"] == 2 * RECORDS and result["failures"] == 0
@@ -118,10 +118,10 @@ def test_a_job_that_may_go_on_says_so_and_is_forgotten_on_demand(souk, tmp_path)
     assert name in souk("function", "forget", name, code=3).stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 @pytest.mark.skipif(is_built_with("libasan"), reason="without a cgroup, address space is limited, which the address sanitizer cannot be")
 def test_functions_of_a_plain_user_learn(souk, tmp_path):
-    """Without a cgroup: its sandboxes refuse files in memory."""
+    """Without cgroups, sandboxes refuse memory files."""
     with tempfile.TemporaryDirectory(prefix="souk-plain-") as name:
         folder = pathlib.Path(name)
         shutil.copy(souk.program, folder / "souk")
@@ -164,7 +164,7 @@ def test_a_job_on_a_host_survives_functions_that_are_killed(souk, tmp_path):
         killed = []
 
         def kill_some():
-            while len(killed) < 5 and not stop.wait(0.1):  # clock: so that some calls are done between
+            while len(killed) < 5 and not stop.wait(0.1):  # clock: lets some calls finish between kills
                 for pid in instances(host)[:1]:
                     try:
                         os.kill(pid, signal.SIGKILL)
@@ -197,7 +197,7 @@ def test_a_job_whose_lead_was_killed_goes_on(souk, tmp_path):
     models = store_of(souk) / "models" / name
     while not (models / "newest").exists() or json.loads((models / "newest").read_text())["version"] < 4:
         assert process.poll() is None
-        time.sleep(0.01)  # clock: between two looks
+        time.sleep(0.01)  # clock: poll interval
     process.kill()
     process.communicate()
     result = train(souk, job, "-o", tmp_path / "model", "--functions", 2, "--resume", name, "--keep-updates")
@@ -359,7 +359,7 @@ def test_a_host_that_starts_anew_is_waited_for_and_costs_nothing_meanwhile(souk,
                       first.ready["store"], "--memory", 128, "--functions", 2, "-o", tmp_path / "model", "--json")
     while instances(first) == []:
         assert lead.poll() is None, lead.stderr.read()
-        time.sleep(0.01)  # clock: between two looks
+        time.sleep(0.01)  # clock: poll interval
     first.process.kill()
     first.process.communicate()
     with Host(souk, "--memory", "128", "--listen", address):

@@ -113,7 +113,7 @@ def test_a_stream_is_not_opened_by_a_token_that_was_revoked_meanwhile(market, na
 
 def test_a_stream_ends_when_its_token_expires(market, name):
     owner = market.sign_up(name)
-    end_ms = int(time.time() * 1000) + 3000  # clock: the end itself is what is waited for
+    end_ms = int(time.time() * 1000) + 3000  # clock: the test waits for this end
     short = new_token(market, owner, "read", expires_ms=end_ms)
     where = urllib.parse.urlsplit(market.url)
     connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)

@@ -120,7 +120,7 @@ def spoil_layer(blobs, index):
     blobs[name] = blobs[name][:-1] + bytes([blobs[name][-1] ^ 1])
 
 
-# Every way out that there is: src/blob/image_layer_test.c.
+# src/blob/image_layer_test.c has every way out.
 OUTSIDE = {
     "dots": [oci.entry("../../outside", b"x")],
     "hardlink": [oci.hardlink("stolen", "../../../../etc/passwd")],

@@ -312,17 +312,17 @@ def readers(market):
         try:
             words = pathlib.Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
         except OSError:
-            continue  # it has just ended
+            continue  # the process has just ended
         if words[1:2] == [b"import-run"] and str(market.folder).encode() in words[3]:
             found.append(int(name))
     return found
 
 
 def hold_reader(market):
-    """Stops one that reads for this market: the market's own child, once it has a child itself. It has asked by then to be
-    ended with the market; and a child of its own goes by the same name until it becomes another program."""
+    """Stops one of this market's readers: a child of the market that has a child itself. By then, the reader is set to end
+    with the market. Its own child has the same name until it executes another program."""
     for process in readers(market):
-        with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # the process has just ended
             parent = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
             children = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()
             if int(parent) == market.process.pid and children:

@@ -37,7 +37,7 @@ def tcp(address, port=80, device=None):
         one = socket.socket()
         if device:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
-        one.settimeout(5)  # clock: a connection that the fence closes under it says nothing
+        one.settimeout(5)  # clock: the fence closes a connection silently
         one.connect((address, port))
         return one.recv(100).decode().strip()
     except TimeoutError:
@@ -47,7 +47,7 @@ def tcp(address, port=80, device=None):
 def udp(address, port=80, size=1):
     try:
         one = socket.socket(type=socket.SOCK_DGRAM)
-        one.settimeout(1)  # clock: silence shows in time alone
+        one.settimeout(1)  # clock: only time shows silence
         one.connect((address, port))
         one.send(bytes(size))
         return one.recv(100).decode()
@@ -63,7 +63,7 @@ def say(name, value):
 class Home:
     def __init__(self, tmp_path, who, folder, internet):
         self.tmp_path, self.internet = tmp_path, internet
-        self.word = uuid.uuid4().hex  # by which the job's process is found
+        self.word = uuid.uuid4().hex  # identifies the job's process
         self.market = Market(tmp_path / "market", "--no-local-lender")
         self.lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
         state = folder / "state"
@@ -128,7 +128,7 @@ def home(request, tmp_path):
 def test_a_job_reaches_the_internet_and_nothing_of_the_owner(home):
     with socket.create_server(("", 80)):  # the machine's own
         for address in (SERVICE, CLOSED, CAMPUS_HOST, METADATA, HOME):
-            socket.create_connection((address, 80), timeout=HUNG_S).close()  # the lender reaches them all
+            socket.create_connection((address, 80), timeout=HUNG_S).close()  # the lender reaches every address
         home.internet.calls()
         found = home.run(f"""
 say("name", socket.gethostbyname("service.example"))
@@ -228,7 +228,7 @@ one = socket.socket(type=socket.SOCK_DGRAM)
 one.sendto(b"x", ("{SERVICE}", 80))
 say("first", [one.recvfrom(100)[0].decode(), ""])
 tcp("{SERVICE}", 80)
-one.settimeout(60)  # clock: what has not come by then has hung
+one.settimeout(60)  # clock: a wait this long has hung
 one.sendto(b"x", ("{SERVICE}", 80))
 say("second", [one.recvfrom(100)[0].decode(), ""])
 signal.sigwait([signal.SIGUSR1])
@@ -246,7 +246,7 @@ say("third", [one.recvfrom(100)[0].decode(), ""])
     pid, = processes_with(home.word)
     os.kill(pid, signal.SIGUSR1)
     out, err = process.communicate(timeout=HUNG_S)
-    assert json.loads(out) == ["third", [SERVICE, ""]], (out, err)  # what the stranger sent would come before it
+    assert json.loads(out) == ["third", [SERVICE, ""]], (out, err)  # a stranger's packet would have come first
     _, _, refused = home.used()
     assert refused >= 1  # the stranger was heard, and not let in
 
@@ -259,7 +259,7 @@ def test_what_passes_is_counted_and_connections_are_bounded(home):
 many = []
 for i in range(400):
     one = socket.socket()
-    one.settimeout(5)  # clock: a connection that is refused without a word
+    one.settimeout(5)  # clock: the fence refuses connections silently
     try:
         one.connect(("{SERVICE}", 80))
         many.append(one)

@@ -35,7 +35,7 @@ else:
             break
         except OSError:
             assert time.monotonic() < end
-            time.sleep(0.1)  # clock: until rank 0 listens, of which nobody tells rank 1
+            time.sleep(0.1)  # clock: retry interval until rank 0 listens
     connection.settimeout(60)  # clock: a rank in a sandbox, that has hung
     for _ in range(64):
         connection.sendall(bytes(1 << 16))
@@ -44,7 +44,7 @@ else:
     for name, target in {"metadata": "169.254.169.254", "home": "192.168.1.1", "internet": "8.8.8.8",
                          "localhost": "127.0.0.1"}.items():
         try:
-            socket.create_connection((target, int(sys.argv[1])), timeout=2)  # clock: what may not be reached says nothing
+            socket.create_connection((target, int(sys.argv[1])), timeout=2)  # clock: a blocked address never answers
             print(name, "reached", flush=True)
         except OSError as error:
             print(name, type(error).__name__, error.errno, flush=True)

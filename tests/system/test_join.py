@@ -43,7 +43,7 @@ class Daemon:
         while self.text().count(words) < count:
             assert self.process.poll() is None, self.text()
             assert time.monotonic() < deadline, f"no {words!r} in: {self.text()}"
-            time.sleep(0.02)  # clock: between two looks
+            time.sleep(0.02)  # clock: poll interval
 
     def end(self):
         """Its exit code, once it has ended by itself."""
@@ -104,7 +104,7 @@ def the_machine(market, token, **wanted):
                    for name, want in wanted.items()):
                 return market.get(f"/v1/machines/{items[0]['id']}", token).json
         assert time.monotonic() < deadline, items
-        time.sleep(0.05)  # clock: between two looks
+        time.sleep(0.05)  # clock: poll interval
 
 
 def system_root(folder):
@@ -180,7 +180,7 @@ def test_a_copied_disk_is_refused_while_the_first_is_there(market, ada, daemons,
     deadline = time.monotonic() + HUNG_S  # a link is up before the market has written so
     while [machine["state"] for machine in market.get("/v1/machines?mine=true", ada).json["items"]] != ["online"] * 2:
         assert time.monotonic() < deadline, "not both are online"
-        time.sleep(0.05)  # clock: between two looks
+        time.sleep(0.05)  # clock: poll interval
 
 
 def test_a_machine_that_lost_its_power_takes_its_place_again(market, ada, daemons, tmp_path):

@@ -1,6 +1,6 @@
 """Leases outlive the daemon that started them, and the market's own: killed, restarted, upgraded.
 
-That one nobody takes up ends when it expires is shown by src/peer/keeper_test.c, on its daemons and sandboxes.
+src/peer/keeper_test.c shows that a lease without a daemon ends when it expires.
 
 covers peer/keeper.c, peer/holding.c, peer/daemon_lease.c, peer/peer.c, server/local_lender.c
 covers cli/main.c
@@ -29,7 +29,7 @@ def leases_of(market, token, job, role="worker"):
 
 @pytest.fixture
 def job(place):
-    """Two workers that have pushed and been paid for. It trains until it is cancelled."""
+    """A job with two workers that have pushed and been paid. It trains until cancelled."""
     market, token, _, _ = place
     job = submit_endless(market, token, 2)
     wait_for("both workers' ticks", lambda: 2 == sum(
@@ -51,7 +51,7 @@ def assert_paid_on(market, token, job, before):
 
 
 def assert_ends(market, token, job, lease_count=3):
-    """By default two workers and one parameter server: nobody was replaced."""
+    """Expects two workers and one parameter server by default: no lease was replaced."""
     done = cancel(market, token, job)
     assert len(done["leases"]) == lease_count, done["leases"]
 

@@ -180,7 +180,7 @@ def npy(path, shape, block, times):
 
 
 def test_data_larger_than_the_memory_of_either_end(place):
-    """144 MiB through a client that may have 128 MiB of its own and a worker that has 80 MiB in all."""
+    """Sends 144 MiB through a client with at most 128 MiB of data and a worker with 80 MiB."""
     if b"__asan_init" in open(PROGRAM, "rb").read():
         pytest.skip("the sanitizer's own memory is in the way")
     folder = place[2] / "large"
@@ -199,7 +199,7 @@ def test_data_larger_than_the_memory_of_either_end(place):
     assert done.returncode == 0, done
     job = json.loads(done.stdout)
     assert job["state"] == "succeeded" and job["test_accuracy"] > 0.99, job
-    assert job["samples"] > 130000, job  # all of it was drawn
+    assert job["samples"] > 130000, job  # training drew every record
 
 
 def test_what_does_not_go_together_is_said_before_anything_is_sent(place):

@@ -415,7 +415,7 @@ def test_jobs_are_placed_only_where_the_terms_allow(tmp_path):
         for name, terms in EXCLUDING_TERMS:
             if terms.get("when") == "SOON":
                 terms = {"when": " - ".join(time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at))
-                                            for at in (time.time(), time.time() + 50))}  # clock: when the offer is open
+                                            for at in (time.time(), time.time() + 50))}  # clock: the offer's opening hours
             change(terms)
             assert quote()["can_start"] is False, name
             for offer in workers:

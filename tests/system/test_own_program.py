@@ -32,7 +32,7 @@ def write(place, **fields):
 
 
 def test_what_python_prints_is_there_as_it_prints_it(place):
-    job = place.submit("import time\nprint('first words')\ntime.sleep(3600)\n")  # clock: it is ended before
+    job = place.submit("import time\nprint('first words')\ntime.sleep(3600)\n")  # clock: the test ends it before
     wait_for("its first words", lambda: "first words" in place.log(job))
     place.souk("job", "cancel", str(job), "-y")
     told = place.submit("import os, sys\nprint(repr(os.environ['PYTHONUNBUFFERED']))\n", envs={"PYTHONUNBUFFERED": ""})

@@ -141,13 +141,13 @@ def test_work_stops_and_goes_on_when_the_owner_is_gone(laptop):
     wait_for("the market knows", lambda: machine_of(market, lender_token)["yield"] == "frozen")
     assert machine_of(market, token)["yield"] == "paused"
     assert worker_of(market, token, job)["yield"] == "frozen"
-    # Longer than a parameter server waits for a worker that says nothing.
-    steps, until = worker_of(market, token, job)["steps"], time.monotonic() + 8  # clock: it is not left out for 6 s of silence
+    # Wait longer than a parameter server waits for a silent worker.
+    steps, until = worker_of(market, token, job)["steps"], time.monotonic() + 8  # clock: more than 6 s of silence
     while time.monotonic() < until:
         worker = worker_of(market, token, job)
         assert worker["state"] == "running" and not worker["unreachable"], worker
-        time.sleep(0.5)  # clock: between two looks
-    # Held still but for what keeps its connections up: a fiftieth of the time at most.
+        time.sleep(0.5)  # clock: poll interval
+    # A frozen worker runs at most a fiftieth of the time, to keep its connections.
     assert worker["id"] == worker_of(market, token, job)["id"]
     held_steps = worker["steps"] - steps
     lender.machine.plug(True)
@@ -162,8 +162,8 @@ def test_work_stops_and_goes_on_when_the_owner_is_gone(laptop):
 def test_a_job_that_was_frozen_succeeds_when_the_owner_is_gone(laptop):
     market, token, _, lender = laptop
     spec = job_spec(market, token, 1, max_run_time="1h", expected_run_time="1h")
-    # Its end is counted in samples, which stand still when the lease does: a slow machine does
-    # not bring it nearer.
+    # The job ends by its count of samples, which stops while the lease is frozen. A slow machine
+    # only delays it.
     spec["train"] |= {"epochs": EPOCHS_FROZEN}
     spec["resources"]["cpus"] = "0.1"
     del spec["train"]["target"]
@@ -247,7 +247,7 @@ def test_a_frozen_job_gives_its_memory_back_and_goes_on_from_where_it_was(laptop
     assert ended["outcome"] == "reclaimed" and "memory" in ended["reason"], ended
     assert ended["commits"] > commits, "what it had learnt was not pushed before it went"
     assert lender.status()["level"] == "released" and lender.status()["leases"] == []
-    # Nobody else lends: the job waits, and its parameter server keeps what was learnt.
+    # No other machine lends: the job waits, and its parameter server keeps the model.
     waiting = market.get(f"/v1/jobs/{job}", token).json
     assert waiting["state"] == "running" and "no successor yet" in waiting["reason"], waiting
     lender.machine.plug(True)
@@ -264,21 +264,21 @@ def test_a_frozen_job_gives_its_memory_back_and_goes_on_from_where_it_was(laptop
     earned = earned_before + sum(x["earned_microcredits"] for x in workers)
     wait_for("the market's word", lambda: lender.status()["earned_microcredits"] == earned)
     today = lender.status()["earned_today_microcredits"]
-    assert 0 < today == earned or (time.gmtime().tm_yday != day and today < earned)  # past midnight
+    assert 0 < today == earned or (time.gmtime().tm_yday != day and today < earned)  # midnight passed
     assert [(x["id"], x["outcome"]) for x in workers] == [
         (lease["id"], "reclaimed"), (successor["id"], "stopped")], workers
     assert all(x["posted_microcredits"] > 0 for x in workers), workers
     assert [x["id"] for x in done["leases"] if x["role"] == "server"] == [server["id"]]
 
 
-# It ends when the test says so, and not when it is told to.
+# The program ignores SIGTERM and ends when the test creates "stop".
 STUBBORN = """trap '' TERM
 exec python3 -c "
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 held = bytearray(os.urandom(1 << 20) * 64)
 while not os.path.exists('stop'):
-    time.sleep(0.05)  # clock: between two looks
+    time.sleep(0.05)  # clock: poll interval
 open(os.environ['SOUK_OUTPUT_DIR'] + '/held', 'w').write(str(len(held)))
 "
 """
@@ -290,7 +290,7 @@ def test_a_command_that_does_not_go_is_killed_and_starts_again_elsewhere(laptop,
     other = OwnedLender(market, lender_token, tmp_path / "other", "other")
 
     def held():
-        """Processes of the job on the first machine, once they have the memory."""
+        """The job's processes on the first machine, once they hold the memory."""
         pids = set().union(*map(processes, lender.keepers().values()))
         return pids if resident_bytes(pids) > 64 << 20 else None
 
@@ -387,7 +387,7 @@ def test_the_market_does_not_undo_what_was_said_at_the_machine(laptop):
         before = heard("resume")
         refused = market.post(f"/v1/machines/{machine}/resume", {}, lender_token)
         assert refused.status == 409 and "souk lend resume" in refused.json["detail"], refused
-        # The word has reached the daemon, whatever the market answered.
+        # The command has reached the daemon, despite the market's refusal.
         wait_for("the word", lambda: heard("resume") > before)
 
     lender.say("pause")
@@ -395,7 +395,7 @@ def test_the_market_does_not_undo_what_was_said_at_the_machine(laptop):
     resume_by_market()
     assert "paused here until" in lender.say("status")
     assert machine_of(market, token)["yield"] == "paused"
-    # Nor does a pause through the market take its place, to end before it.
+    # A shorter pause through the market does not replace the lender's own.
     assert market.post(f"/v1/machines/{machine}/pause", {"for_ms": 1000}, lender_token).status == 200
     wait_for("the pause", lambda: heard("pause"))
     assert lender.status()["paused_until_ms"] == 0 and lender.status()["paused_from"] == "here"

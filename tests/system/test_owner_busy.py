@@ -1,4 +1,4 @@
-"""A real program of the owner's: its lender's leases weigh less first, and then stand still.
+"""The owner runs a real program: the leases get less CPU weight first, and then freeze.
 
 covers peer/daemon_owner.c, sandbox/keepers.c, peer/tenancy_yield.c
 """
@@ -18,17 +18,17 @@ from training import cancel, cgroups, needs_cgroups, submit_endless, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="TSan cannot run in a sandbox")
 
-# A thread that shows what the owner uses is late on a busy machine; so long after, it is no quiet yet.
+# A busy machine delays the thread that shows the owner's use: a short gap is not quiet.
 LATE = ("--resume-after", "3s")
 
 
 @contextlib.contextmanager
 def showing_use(machine, ticks):
-    """The machine's count of CPU time, in hundredths of a second, until the end of the block."""
+    """Shows `ticks` as the machine's CPU time, in hundredths of a second, during the block."""
     is_over = threading.Event()
 
     def show():
-        while not is_over.wait(0.1):  # clock: between two looks
+        while not is_over.wait(0.1):  # clock: poll interval
             machine.put("proc/stat", f"cpu {ticks()} 0 0 0 0 0 0 0 0 0\n")
 
     thread = threading.Thread(target=show)
@@ -42,8 +42,8 @@ def showing_use(machine, ticks):
 
 @contextlib.contextmanager
 def busy_owner(machine):
-    """A real program, a busy loop, and how many ticks it has used. The machine's own count of CPU time shows it alone:
-    others may test beside us, and are not the owner."""
+    """Runs a busy loop as the owner's program and yields its count of ticks. The machine's CPU time shows only this loop:
+    tests beside us are not the owner."""
     loop = subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"])
 
     def ticks():
@@ -70,7 +70,7 @@ def used_ms(keeper):
 
 
 def keeper_weight(keeper):
-    """Of the CPU group that a keeper is in; its share against 1024 or, by cgroup v2, 100 of others."""
+    """CPU weight of the keeper's group. The usual weight is 1024, or 100 in cgroup v2."""
     name = next(line.split("/")[-1] for line in pathlib.Path(f"/proc/{keeper}/cgroup").read_text().splitlines()
                 if "souk-keepers-" in line)
     (folder,) = {os.path.realpath(path) for path in glob.glob(f"/sys/fs/cgroup/**/{name}", recursive=True)}
@@ -80,7 +80,7 @@ def keeper_weight(keeper):
 
 @needs_cgroups
 def test_a_real_program_of_the_owners_gets_priority_first_and_then_the_processors(tmp_path):
-    # Beside other tests a busy loop gets little of a processor.
+    # Other tests leave a busy loop little CPU time.
     limits = ("--yield-cpu", "1%", "--freeze-cpu", "2%")
     with owned(tmp_path, *limits, *LATE) as (market, token, _, lender):
         job = submit_endless(market, token, 1)
@@ -92,10 +92,10 @@ def test_a_real_program_of_the_owners_gets_priority_first_and_then_the_processor
         with busy_owner(lender.machine) as ticks:
             wait_for_level(lender, "frozen")
             status = lender.status()
-            changes = status["changes"][:2]  # on a machine that is full of others' work, quiet moments may follow
+            changes = status["changes"][:2]  # quiet moments may follow on a busy machine
             assert [change["level"] for change in changes] == ["low", "frozen"], status
             assert status["cause"] == "cpu" and all("cores" in change["reason"] for change in changes), status
-            # What looks after the lease weighs little now, and is never held still.
+            # The keeper has a low weight now, and is never frozen.
             assert keeper_weight(keeper) in (20, 2)
             wait_for("the lease to be held", lambda: f"lease_yields lease={lease['id']} level=frozen" in
                      pathlib.Path(lender.log_path).read_text())

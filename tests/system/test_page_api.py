@@ -45,7 +45,7 @@ def market(tmp_path):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A market with two workers' machines, that are free and lend as they did at first, and its folder."""
+    """A market, its tokens and its folder. Two machines lend, free and on their first terms."""
     folder = tmp_path_factory.mktemp("place")
     with running(folder) as (market, token, lender_token, _):
         yield market, token, lender_token, folder
@@ -129,10 +129,10 @@ def test_built_in_data_need_no_upload(place, tmp_path):
         market.get(f"/v1/jobs/{job}", token).json))
     assert ended["state"] == "succeeded", ended["reason"]
     assert ended["test_accuracy"] > 0.5
-    # Another account gets it as well, from what was read once.
+    # Another account reuses the imported dataset.
     other = market.sign_up("other")
     assert market.post("/v1/jobs", {**spec, "name": "again"}, other).status == 201
-    # It can be trained again, from its own file, and its curve taken along.
+    # The job's file can be submitted again, and its curve downloaded.
     file = market.get(f"/v1/jobs/{job}/file", token)
     assert file.status == 200 and 'filename="clothes.yaml"' in file.headers["Content-Disposition"]
     assert b"inputs" not in file.body
@@ -222,7 +222,7 @@ def test_code_comes_as_an_archive_that_a_browser_can_make(place):
     ended = wait_for("the job's end", lambda: (lambda one: one["ended_ms"] and one)(market.get(f"/v1/jobs/{job}", token).json))
     assert ended["state"] == "succeeded", ended["reason"]
     wait_for("its log", lambda: "hello from the archive" in market.get(f"/v1/jobs/{job}/logs", token).json["text"])
-    # Its own file names the archive, so that it can be run again.
+    # The job's file names the archive, so you can run it again.
     again = market.call("POST", "/v1/jobs/check", market.get(f"/v1/jobs/{job}/file", token).body, token).json
     assert again["needs"] == [] and market.post("/v1/jobs", again["spec"], token).status == 201
 
@@ -247,7 +247,7 @@ def test_an_owner_sees_what_runs_on_the_machine_and_nobody_else_does(place):
     ended = wait_for("the lease's end", lambda: [one for one in leases("ended") if one["id"] == lease["id"]])
     assert ended[0]["earned_microcredits"] > 0
 
-    # By the hour and by the day it adds up to what the machine earned.
+    # The hours and the days each add up to the machine's earnings.
     wait_for("the job's end", lambda: market.get(f"/v1/jobs/{answer.json['id']}", token).json["ended_ms"])
     earned = market.get(f"/v1/machines/{machine}", lender_token).json["earned_microcredits"]
     assert earned > 0
@@ -355,7 +355,7 @@ def test_a_log_is_read_from_its_end(place):
     market, token, _, folder = free(place)
     lines = [f"line {i} of m\u00fcch\n" for i in range(9000)]
     script = ("i=0; while [ $i -lt 9000 ]; do echo line $i of m\u00fcch; i=$((i+1)); "
-              "[ $i = 8000 ] && sleep 6; done\n"  # clock: meanwhile the market puts what it has in memory on disk
+              "[ $i = 8000 ] && sleep 6; done\n"  # clock: meanwhile the market flushes the log to disk
               "while [ ! -e on ]; do sleep 0.1; done; printf without-end")
     made = market.post("/v1/jobs", {"name": "talk", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": script,
                                     "market": {"max_run_time": "120s"}}, token)
@@ -379,7 +379,7 @@ def test_a_log_is_read_from_its_end(place):
     assert last(1000)["text"].endswith(" of m\u00fcch\nwithout-end")
     assert "".join(read_back(50_000)) == "".join(lines) + "without-end"
     assert last(1, end + 1)["text"] == "w" and last(10, 0)["text"] == "" and last(10, 0)["next_offset"] == 0
-    # Within a character it begins with the next.
+    # An offset inside a character starts at the next one.
     at = len("line 0 of m".encode())
     assert last(2, at + 3)["text"] == "c" and last(3, at + 3)["text"] == "\u00fcc"
     for wrong in ("last=0", "last=262145", "last=x", "before=5", "last=5&offset=3", "last=5&before=-1"):
@@ -428,14 +428,14 @@ def test_a_machine_is_paused_until_an_instant(place):
         assert pause(**wrong).status == 400
     assert until() == 0 and pause().status == 200
     wait_for("the pause", lambda: yields() == "paused_remotely", step=0.05)
-    assert until() == 0  # until it is resumed
+    assert until() == 0  # until the owner resumes it
     owner = Follower(market, lender_token)
     at_ms = now_ms + 3600_000
     assert pause(until_ms=at_ms).status == 200
     told = owner.until(lambda data: data.get("machine") == machine and data.get("paused_until_ms"))[-1][1]
     shown = until()
     assert abs(shown - at_ms) < 2000 and told["paused_until_ms"] == shown == until("/v1/machines?mine=true")
-    assert until(as_token=token) == 0 == until("/v1/machines", token)  # nobody else's business
+    assert until(as_token=token) == 0 == until("/v1/machines", token)  # others do not see the end of a pause
     now_ms = int(time.time() * 1000)
     assert pause(until_ms=now_ms + 4000).status == 200
     wait_for("the shorter pause", lambda: 0 < until() < at_ms - 60_000, step=0.05)
@@ -465,12 +465,12 @@ def test_a_lender_hears_of_leases_on_its_machines_and_nobody_elses_affairs(place
         assert {"running", "ended"} <= set(states) and states[-1] == "ended", states
         paid = sum(data["amount_microcredits"] for data in own if data.get("change") == "post")
         assert paid == lease["earned_microcredits"] > 0
-    # Not how the training goes, what the job spends, nor of the job as such.
+    # The lender hears nothing of the job's training, spending or own state.
     assert all(data["machine"] in mine for data in heard if data.get("job")), heard
     assert not any({"loss", "spent_microcredits", "text"} & set(data) for data in heard), heard
     beats = [data for data in heard if "load_milli" in data]
     assert beats and {data["machine"] for data in beats} <= mine
-    # A stranger hears of machines what the table shows: the pause that follows comes after all the rest.
+    # A stranger hears only the table's data of a machine. The pause comes last.
     one = min(mine)
     assert market.post(f"/v1/machines/{one}/pause", {}, lender_token).status == 200
     events = stranger.until(lambda data: data["machine"] == one and market.get(f"/v1/machines/{one}", token).json["yield"] == "paused")

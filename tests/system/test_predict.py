@@ -126,7 +126,7 @@ def test_what_is_interrupted_leaves_no_file(souk, tmp_path):
             rows.write(b"x\n1\n")
             until = time.monotonic() + HUNG_S
             while not list(tmp_path.glob("told.*")) and time.monotonic() < until:
-                time.sleep(0.01)  # clock: between two looks
+                time.sleep(0.01)  # clock: poll interval
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=HUNG_S) == -signal.SIGTERM
     finally:

@@ -30,7 +30,7 @@ def wait_for_slot_after(market, slot):
         if prices["slot"] != slot:
             return prices
         assert time.monotonic() < deadline, "the slot did not end"
-        time.sleep(0.05)  # clock: between two looks
+        time.sleep(0.05)  # clock: poll interval
 
 
 def wait_until_lent(market):
@@ -39,7 +39,7 @@ def wait_until_lent(market):
     deadline = time.monotonic() + HUNG_S
     while not any(machine["state"] == "online" for machine in market.get("/v1/machines", token).json["items"]):
         assert time.monotonic() < deadline, "nothing was lent"
-        time.sleep(0.05)  # clock: between two looks
+        time.sleep(0.05)  # clock: poll interval
 
 
 def market_over_a_slot(folder):

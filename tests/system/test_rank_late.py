@@ -21,7 +21,7 @@ os.environ["SOUK_SYNC_LOST_MS"] = "1000"
 souk.sync.init()
 print("met", flush=True)
 if souk.sync.rank() == 1:
-    time.sleep(600)  # clock: it is ended before
+    time.sleep(600)  # clock: the test ends it before
 souk.sync.shutdown()
 print("well", flush=True)
 """

@@ -198,7 +198,7 @@ CLOUD_KINDS = ["market", "ec2", "ec2-spot", "function"]
 
 
 def test_clouds_are_weighed_beside_the_markets_lenders(place):
-    """Which of them are best follows from how fast this machine ran the jobs before: each is asked for by its type."""
+    """Asks for each kind by its type: this machine's speed in earlier jobs decides the best one."""
     market, token, _, _ = place
 
     def kinds_of(answer):
@@ -215,7 +215,7 @@ def test_clouds_are_weighed_beside_the_markets_lenders(place):
     for kind in CLOUD_KINDS:
         alone = among(kind)
         beside = among(*CLOUD_KINDS, worker_type=alone["chosen"]["workers"][0]["type"])
-        same = {"ec2", "ec2-spot"} if kind.startswith("ec2") else {kind}  # both sell the same types
+        same = {"ec2", "ec2-spot"} if kind.startswith("ec2") else {kind}  # both offer the same types
         assert kinds_of(alone) == {kind} and kinds_of(beside) <= same, (kind, beside)
     answer = among("ec2-spot")
     spot = next(cluster for cluster in answer["frontier"] if cluster["workers"][0]["kind"] == "ec2-spot")

@@ -128,7 +128,7 @@ def test_metrics_say_whose_they_are_and_when(place, client):
 
 
 class AwayMarket(ScriptedMarket):
-    """Its events break once. A rank says one line more after the job was read and before they begin anew; and nothing after it."""
+    """Cuts its events once. A rank prints its last line after the client read the job and before events resume."""
 
     def __init__(self):
         super().__init__()
@@ -183,7 +183,7 @@ def test_lines_that_came_while_there_were_no_events_come_with_the_next(tmp_path)
 def test_a_cancelled_job_is_an_exception_with_the_job(client):
     task = sdk.Task(ENDLESS).run(client)
     with pytest.raises(sdk.TimedOut):
-        task.wait(0.01)  # clock: the deadline is what is tested
+        task.wait(0.01)  # clock: tests the deadline
     task.cancel()
     with pytest.raises(sdk.JobFailed) as caught:
         task.wait()

@@ -164,7 +164,7 @@ def test_a_job_goes_on_without_a_lost_worker(place):
     assert done["state"] == "succeeded", done
     assert_books(market, token, job)
 
-    # Started again on its folder, the daemon clears what its former self left.
+    # A daemon that restarts on its folder clears the old leases.
     lenders[0].start()
     wait_for("the lender's return", lambda: all(
         m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
@@ -172,7 +172,7 @@ def test_a_job_goes_on_without_a_lost_worker(place):
 
 
 def test_a_market_that_moves_to_other_ports_has_its_curves_and_its_own_lender(place):
-    """The last one: the other lenders look for it where it was."""
+    """Must run last: the other lenders still dial the old address."""
     market, token, _, _ = place
     done = market.get("/v1/jobs", token).json["items"][0]["id"]
     metrics = market.get(f"/v1/jobs/{done}/metrics", token).json
@@ -181,7 +181,7 @@ def test_a_market_that_moves_to_other_ports_has_its_curves_and_its_own_lender(pl
     market.start()
     again = market.get(f"/v1/jobs/{done}/metrics", token).json
     assert again["curve"] and again["test_accuracy"] == metrics["test_accuracy"]
-    # Its own lender must find it there, as the machine it was.
+    # The market's own lender must reconnect as the same machine.
     wait_for("the market's own lender",
              lambda: b"\nsouk_machine_links 1\n" in market.get("/metrics").body)
     assert len(market.get("/v1/machines", token).json["items"]) == 3

@@ -70,7 +70,7 @@ def place(tmp_path_factory):
 
 
 def submit(market, token):
-    """It trains until it is cancelled."""
+    """Submits a job that trains until cancelled."""
     spec = job_spec(market, token, 2, min_time="1h", max_run_time="1h")
     spec["resources"]["cpus"] = "0.1"
     spec["sync"]["checkpoint_interval"] = "1s"
@@ -124,7 +124,7 @@ def test_a_parameter_server_that_is_killed_is_followed_by_one_that_goes_on_from_
     log = market.get(f"/v1/jobs/{job}/logs?rank=server", token).body.decode()
     assert "checkpoint_restored" in log
     assert [lease["id"] for lease in done["leases"] if lease["role"] == "worker"] == workers
-    by_name[old["machine_name"]].start()  # as the next case finds it
+    by_name[old["machine_name"]].start()  # for the next case
 
 
 def test_a_parameter_server_that_comes_back_late_is_not_listened_to(place):
@@ -193,7 +193,7 @@ def test_a_job_goes_on_from_the_checkpoint_of_another_with_fewer_workers(place, 
     assert re.search(r"has learnt \d+ epochs already, and train.epochs is 1: raise that", refused.stderr), refused
     assert refused.returncode == 2 and "Plan for" not in refused.stderr, refused
 
-    # The time counts on, too: a little more than it has behind it.
+    # Training time counts on, too: ask for a little more than the first job took.
     spec = {**spec, "num_nodes": 1, "sync": {"policy": "bsp", "gamma": "1s", "tick": "1s"}}
     spec["train"]["target"]["min_time"] = "5s"
     second = int(submit_file(market, token, tmp_path, spec, "--resume", str(checkpoint)).stdout)

@@ -28,7 +28,7 @@ def place(tmp_path_factory):
 
 
 def submit(market, token, **sync):
-    """It trains until it is cancelled."""
+    """Submits a job that trains until cancelled."""
     spec = job_spec(market, token, 2, min_time="1h", max_run_time="1h")
     spec["resources"]["cpus"] = "0.1"
     spec["sync"].update(sync)
@@ -60,7 +60,7 @@ def assert_paid(market, token, done):
     bill = market.get(f"/v1/jobs/{done['id']}/bill", token).json
     assert bill["held_microcredits"] == 0 and bill["ledger_sum_microcredits"] == 0
     assert bill["spent_microcredits"] == sum(line["posted_microcredits"] for line in bill["lines"])
-    for lease in done["leases"]:  # a fifth of a second of a core costs about a microcredit
+    for lease in done["leases"]:  # 0.2 s of a core cost about a microcredit
         assert lease["posted_microcredits"] > 0 or lease["billed_ms"] * lease["cores_milli"] < 200_000, lease
 
 

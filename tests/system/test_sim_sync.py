@@ -133,7 +133,7 @@ def test_the_bench_does_not_run_again_what_is_kept(tmp_path):
 
 
 def test_on_unequal_machines_auto_leads_adsp_and_adsp_leads_bsp():
-    """Two cells of the bench at one seed and a near target: the direction of what it claims."""
+    """Checks the direction of the bench's claims on two cells, with one seed and a near target."""
     answer = hetero("--cells", "ci", "--quick", "--seeds", "1", "--policies", "bsp,adsp,auto", "--jobs", "1",
                     program=PROGRAM)
     assert answer["not_run"] == []

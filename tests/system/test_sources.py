@@ -95,7 +95,7 @@ http {{
             socket.create_connection(("127.0.0.1", port), 1).close()
             break
         except OSError:
-            time.sleep(0.02)  # clock: between two looks
+            time.sleep(0.02)  # clock: poll interval
     yield f"http://127.0.0.1:{port}", www, folder / "access.log"
     process.send_signal(signal.SIGQUIT)
     process.wait(HUNG_S)

@@ -13,7 +13,7 @@ import pytest
 from serving import HUNG_S, PROGRAM, Market, audit
 from training import Lender, cancel, submit_endless, wait_for
 
-# Half a minute by default: the same way, with less waiting. It counts from the end of a machine's link.
+# Half a minute by default, counted from the end of a machine's link; shorter here to save time.
 LOST_MS = 500
 
 
@@ -88,9 +88,9 @@ def test_workers_that_die_or_leave_are_replaced_and_the_job_goes_on(place, tmp_p
     cancel(market, token, job)
     bill = assert_books(market, token, job)
     posted = {line["machine_name"]: line["posted_microcredits"] for line in bill["lines"]}
-    assert {name: posted[name] for name in gone} == gone  # to their last verified ticks
+    assert {name: posted[name] for name in gone} == gone  # paid up to the last verified tick
     assert posted.keys() == {"first", "market", "second", "spare", "other"} and min(posted.values()) > 0, bill
-    lenders["second"].start()  # and clears what its former self left
+    lenders["second"].start()  # clears its old leases
     wait_for("the lender's return", lambda: "second" in online(market, token))
     assert not [line for line in open("/proc/self/mountinfo") if f"{tmp_path}/second/" in line]
     market.stop()
@@ -133,7 +133,7 @@ market: {max_run_time: 900s}
     assert souk(market, token, tmp_path, "job", "cancel", "-y", str(job)).returncode == 0
     wait_for("its end", lambda: job_of(market, token, job)["state"] == "cancelled")
     assert_books(market, token, job)
-    lenders["only"].start()  # and clears what its former self left
+    lenders["only"].start()  # clears its old leases
     wait_for("the lender's return", lambda: "only" in online(market, token))
     market.stop()
     status, text = audit(market.folder)
@@ -141,7 +141,7 @@ market: {max_run_time: 900s}
 
 
 def renewed(tmp_path, lease):
-    """The lease's keeper has set its end anew."""
+    """True once the lease's keeper has the new end."""
     log = pathlib.Path(f"{tmp_path}/{lease['machine_name']}.log")
     return f" lease_renewed lease={lease['id']}\n" in log.read_text()
 
@@ -155,7 +155,7 @@ def test_a_machine_is_taken_back_a_job_gets_more_time_and_a_worker_is_let_go(pla
         lambda leases: len(leases) == 4 and all(lease["state"] == "running" for lease in leases))(
             job_of(market, token, job)["leases"]))
 
-    # More time, for those who may; the daemons learn of it, whose leases had ten minutes more than the job, to start in.
+    # Only the borrower may extend the job. The daemons get the new end, which includes ten minutes to start in.
     assert market.post(f"/v1/jobs/{job}/extend", {"by_ms": 3600000}, lender_token).status == 404
     assert market.post(f"/v1/jobs/{job}/extend", {}, token).status == 400
     assert market.post(f"/v1/jobs/{job}/extend", {"by_ms": 10**15}, token).status == 400

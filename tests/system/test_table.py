@@ -147,12 +147,12 @@ def test_an_owner_pauses_a_machine(table):
 
 
 def test_freshness_is_live(table):
-    """That a machine without a lease is missed later than one with a lease is shown by src/server/hub_test.c."""
+    """src/server/hub_test.c shows that the market misses an idle machine later than a leased one."""
     process = table.lenders["wren"].process
     process.send_signal(signal.SIGSTOP)
     try:
         first = table.row("wren")["fresh_s"]
-        for seconds in (1, 2):  # though nothing was written meanwhile, and the answer is kept
+        for seconds in (1, 2):  # no event came meanwhile, and the answer is cached
             wait_for(f"{seconds} s", lambda: table.row("wren")["fresh_s"] >= first + seconds)
         assert table.row("wren")["availability"] == "free"
     finally:
@@ -213,7 +213,7 @@ def test_a_true_report_finds_silence_sooner_than_the_market_does(table, working)
         assert table.market.post(f"/v1/machines/{machine['id']}/reports", {}, table.token).status == 200
         missed = wait_for("silence", lambda: [m for m in table.find("availability=unreachable")
                                               if m["name"] == "wren"])
-        # By the report: after half the time (src/market/suspicion_test.c).
+        # A report halves the wait (src/market/suspicion_test.c).
         assert f"report_confirmed machine={machine['id']}" in log_of(table)
         assert missed[0]["free"]["cores_milli"] == 0
         assert missed[0]["reputation"]["lost"] == machine["reputation"]["lost"]
