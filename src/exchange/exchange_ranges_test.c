@@ -404,7 +404,7 @@ static void worker_stream_renew(void *context)
     struct cluster *cluster = context;
     worker_attach(cluster, &cluster->bench->workers[0], cluster->lost);
     if (--cluster->deaths_left > 0)
-        loop_timer_start(cluster->timer, 120); /* clock: at any moment of training */
+        loop_timer_start(cluster->timer, 120); /* clock: amid training */
 }
 
 static bool has_first_gone_on(struct cluster *cluster)
@@ -421,7 +421,7 @@ static void a_new_stream_goes_on(const char *policy, uint32_t server)
     cluster->lost = server;
     cluster->deaths_left = 4;
     cluster->timer = loop_timer_new(bench->loop, worker_stream_renew, cluster);
-    loop_timer_start(cluster->timer, 200); /* clock: at any moment of training */
+    loop_timer_start(cluster->timer, 200); /* clock: amid training */
     cluster_run(cluster, &options);
     assert_target_reached(cluster);
     assert_int_equal(bench->status.worker_count, WORKERS);
@@ -456,7 +456,7 @@ static void server_turn(void *context)
         worker_attach(cluster, &bench->workers[i], cluster->lost);
     cluster->is_dead = false;
     if (--cluster->deaths_left > 0)
-        loop_timer_start(cluster->timer, 201); /* clock: at any moment of training */
+        loop_timer_start(cluster->timer, 201); /* clock: amid training */
 }
 
 static bool have_all_gone_on(struct cluster *cluster)
@@ -476,7 +476,7 @@ static void a_lost_server_is_succeeded(const char *policy)
     cluster->lost = 2;
     cluster->deaths_left = 3;
     cluster->timer = loop_timer_new(bench->loop, server_turn, cluster);
-    loop_timer_start(cluster->timer, 150); /* clock: at any moment of training */
+    loop_timer_start(cluster->timer, 150); /* clock: amid training */
     cluster_run(cluster, &options);
     assert_target_reached(cluster);
     assert_int_equal(cluster->deaths_left, 0);
@@ -506,7 +506,7 @@ static void lead_link_turn(void *context)
     lead_attach(cluster, cluster->lost);
     cluster->is_dead = false;
     if (--cluster->deaths_left > 0)
-        loop_timer_start(cluster->timer, 151); /* clock: at any moment of training */
+        loop_timer_start(cluster->timer, 151); /* clock: amid training */
 }
 
 /* Asked while no worker can have ended. */
@@ -530,7 +530,7 @@ TEST(a_server_that_loses_only_the_lead_goes_on)
     cluster->lost = 2; /* whose stream was made last */
     cluster->deaths_left = 3;
     cluster->timer = loop_timer_new(bench->loop, lead_link_turn, cluster);
-    loop_timer_start(cluster->timer, 150); /* clock: at any moment of training */
+    loop_timer_start(cluster->timer, 150); /* clock: amid training */
     cluster_run(cluster, &options);
     assert_target_reached(cluster);
     assert_int_equal(cluster->deaths_left, 0);
@@ -580,7 +580,7 @@ static void a_replica_takes_the_lead(uint32_t servers)
     options.min_time_ms = 3600000; /* it does not live to see it */
     cluster->has_replica = true;
     cluster->timer = loop_timer_new(bench->loop, lead_turn, cluster);
-    loop_timer_start(cluster->timer, 700); /* clock: at any moment of training */
+    loop_timer_start(cluster->timer, 700); /* clock: amid training */
     cluster_run(cluster, &options);
     assert_target_reached(cluster);
     assert_true(cluster->is_dead);

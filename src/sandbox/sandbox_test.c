@@ -413,7 +413,7 @@ static void paused_program_uses_no_cpu_and_goes_on_after(void **state)
     struct error error = {0};
     AUTO(sandbox) struct sandbox *sandbox = trial_start(*state, RUN(.verb = "spin"), -1);
     int64_t until_ms = 0;
-    wait_for_cpu(sandbox, 100); /* more than its start takes */
+    wait_for_cpu(sandbox, 100); /* more than a start takes */
     ASSERT_OK(sandbox_set_paused(sandbox, true, &error));
     assert_in_range(cpu_ms_while_stopped(sandbox, &until_ms), 0, 20);
     ASSERT_OK(sandbox_set_paused(sandbox, false, &error));
@@ -427,7 +427,7 @@ static void process_that_runs_in_a_pause_is_stopped_again(void **state)
     AUTO(sandbox) struct sandbox *sandbox = trial_start(*state, RUN(.verb = "spin"), -1);
     struct process_info tree[64];
     int64_t until_ms = 0;
-    wait_for_cpu(sandbox, 100); /* more than its start takes */
+    wait_for_cpu(sandbox, 100); /* more than a start takes */
     ASSERT_OK(sandbox_set_paused(sandbox, true, &error));
     const size_t count = process_tree_list(getpid(), tree, 64);
     assert_true(count > 1);
