@@ -61,7 +61,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, b
     await page.click("button:has-text('Lines before these')");
     await until((was) => document.querySelector(".log").textContent.slice(0, 40) !== was, before);
   }
-  await look("job-log-begin", { without: [".log"] }); // a megabyte of it; a line of it is looked at below
+  await look("job-log-begin", { without: [".log"] }); // skip a megabyte of log; a look below checks one line
   seen.isWindow = !(await has("that is all for now"));
   await page.click("button:has-text('To the end')");
   await says("said later 2");

@@ -121,7 +121,7 @@ class Place:
         assert status.returncode == 0, status
 
     def assert_responsive(self):
-        """The daemon answers its owner, nothing of the lease is left, and the next one runs."""
+        """The daemon answers its owner, the lease leaves nothing behind, and the next one runs."""
         self.ask_daemon()
         wait_for("the end of all keepers", lambda: not self.lender.keepers())
         code, out, err = self.run("--", "echo still there")

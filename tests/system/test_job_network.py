@@ -28,7 +28,7 @@ if rank == 0:
     connection.sendall(b"%d" % size)
     print("took", size, flush=True)
 else:
-    end = time.monotonic() + 60  # clock: a rank in a sandbox, that has hung
+    end = time.monotonic() + 60  # clock: a hung rank in a sandbox
     while True:
         try:
             connection = socket.create_connection((master, 5000), timeout=1)  # clock: one of many tries
@@ -36,7 +36,7 @@ else:
         except OSError:
             assert time.monotonic() < end
             time.sleep(0.1)  # clock: retry interval until rank 0 listens
-    connection.settimeout(60)  # clock: a rank in a sandbox, that has hung
+    connection.settimeout(60)  # clock: a hung rank in a sandbox
     for _ in range(64):
         connection.sendall(bytes(1 << 16))
     connection.shutdown(socket.SHUT_WR)

@@ -38,7 +38,7 @@ def shared(tmp_path_factory):
 
 @pytest.fixture
 def place(shared, tmp_path):
-    """Both machines are free."""
+    """Waits until both machines are free."""
     market, token = shared
     wait_for("the machines", lambda: 2 == sum(
         m["availability"] == "free" and m["name"] != "market"
