@@ -93,15 +93,17 @@ def pytest_runtest_makereport(item):
 
 
 def keep(folder, kept):
-    """Copies what explains a failure: files of ordinary size, no sockets, pipes or links."""
+    """Copies what explains a failure: files of ordinary size, no sockets, pipes or links. Some go meanwhile, or are another
+    user's."""
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not os.path.islink(os.path.join(root, name))]
         for name in files:
             path = pathlib.Path(root, name)
-            if path.is_file() and not path.is_symlink() and path.stat().st_size <= KEPT_BYTES_MAX:
-                copy = kept / path.relative_to(folder)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, copy)
+            with contextlib.suppress(OSError):
+                if path.is_file() and not path.is_symlink() and path.stat().st_size <= KEPT_BYTES_MAX:
+                    copy = kept / path.relative_to(folder)
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(path, copy)
 
 
 @pytest.hookimpl(trylast=True)
