@@ -24,14 +24,17 @@ NO_REMEDY = "not on this machine"
 # The first that fits a reason says how such a test is made to run.
 REMEDIES = (
     (r"SOUK_DATA", "SOUK_DATA=FOLDER make test"),
+    (r"web/node_modules", "tools/build-web"),
     (r"may make no network namespaces", CONTAINER),
     (r"\broot\b", "sudo make test"),
+    (r"sandboxes cannot be started|bwrap cannot start", CONTAINER),
     (r"sanitizer|TSan|sandboxes cannot", "make test"),
     (r"could not import", "make reference"),
     (r"SOUK_CLOUD", "make test-cloud"),
     (r"SOUK_LAMBDA", "make test-lambda"),
-    (r"/dev/net/tun|loop device|small disk|cgroup|devices? of", CONTAINER),
-    (r"install|needs (Debian|python3-|openmpi|libopenmpi|nftables)|^no \S+( |$)|not on this machine", "tools/install-deps --test, as root"),
+    (r"/dev/net/tun|loop device|small disk|cgroup|control group|devices? of", CONTAINER),
+    (r"qemu-user-static", "tools/install-deps --arm64, as root"),
+    (r"install|needs (Debian|python3-|openmpi|libopenmpi|nftables)|^no (dbus-daemon|iptables|python3-|Xvfb)", "tools/install-deps --test, as root"),
 )
 
 

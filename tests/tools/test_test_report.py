@@ -3,6 +3,8 @@ import pathlib
 import runpy
 import sys
 
+import pytest
+
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 import test_report  # noqa: E402 -- found through the line above
@@ -47,6 +49,42 @@ def test_cases_are_counted_and_skips_keep_their_reason(tmp_path):
     told = list(test_report.told_skips([unit, whole]))
     assert told == ["    sandbox/folder_test: 1 case: only root can mount  [sudo make test]",
                     "    system/kinds: 2 cases: SOUK_DATA names no folder with real data  [SOUK_DATA=FOLDER make test]"]
+
+
+INSTALL = "tools/install-deps --test, as root"
+
+
+@pytest.mark.parametrize("reason,command", [
+    ("default-jdk-headless is not installed", INSTALL),
+    ("no dbus-daemon", INSTALL),
+    ("no python3-dbus or no python3-gi", INSTALL),
+    ("no Xvfb or no xdotool", INSTALL),
+    ("no iptables here, to translate addresses with", INSTALL),
+    ("no Node.js: apt-get install nodejs npm", INSTALL),
+    ("needs Debian's busybox-static", INSTALL),
+    ("it needs openmpi-bin", INSTALL),
+    ("qemu-user-static is not installed", "tools/install-deps --arm64, as root"),
+    ("no web/node_modules: tools/build-web", "tools/build-web"),
+    ("no spot-traces in SOUK_DATA", "SOUK_DATA=FOLDER make test"),
+    ("needs root and cgroups", "sudo make test"),
+    ("sandboxes cannot run it", "make test"),
+    ("TSan cannot run in a sandbox", "make test"),
+    ("no control groups here", test_report.CONTAINER),
+    ("cgroups are not to be had here", test_report.CONTAINER),
+    ("no /dev/net/tun here", test_report.CONTAINER),
+    ("sandboxes cannot be started here", test_report.CONTAINER),
+    ("bwrap cannot start a sandbox here: no permission", test_report.CONTAINER),
+    ("no reason given", ""),
+    ("no GPU", ""),
+])
+def test_a_skipped_case_has_a_command_that_makes_it_run(reason, command):
+    assert test_report.remedy(reason) == command
+
+
+def test_every_package_that_a_command_is_to_install_is_one_that_it_installs():
+    packages = (TOOLS / "install-deps").read_text().partition("= --test ]")[2].partition("= --lint ]")[0].split()
+    assert {"default-jdk-headless", "dbus", "python3-dbus", "python3-gi", "xvfb", "xdotool", "iptables", "busybox-static",
+            "openmpi-bin"} <= {package.strip('"') for package in packages}
 
 
 def test_what_ran_nothing_has_not_passed(tmp_path):
