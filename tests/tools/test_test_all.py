@@ -47,6 +47,17 @@ def test_each_suite_has_its_turn_in_any_seven_days(first):
     assert len(turns) == len(set(turns)) and {suite for suite, _ in turns} == set(test_all.SUITES)
 
 
+@pytest.mark.parametrize("first", [0, 20775])
+def test_each_piece_has_its_turn_in_any_seven_weeks(first):
+    turns = {(suite, name) for day in range(first, first + 49) for suite, name, _ in test_all.chosen([], day)}
+    assert turns == {(suite, name) for suite, pieces in test_all.SUITES.items() for name in pieces}
+
+
+def test_a_suite_in_seven_parts_runs_another_one_each_week():
+    turns = [name for day in range(70, 119) for suite, name, _ in test_all.chosen(["arm64", "asan-all"], day) if suite == "asan-all"]
+    assert turns == ["4", "5", "6", "7", "1", "2", "3"]
+
+
 def test_suites_and_pieces_are_chosen_in_the_order_of_the_table():
     assert [suite for suite, _, _ in test_all.chosen(["deb/install", "cloud"], None)] == ["cloud", "deb"]
     with pytest.raises(SystemExit, match="no suite nonsense"):
