@@ -132,7 +132,7 @@ def check_benches():
 FIXED = r"(?:\d|(?!HUNG_)[A-Z][A-Z_]+\b)"
 INNER = r"(?:[^;()]|\((?:[^;()]|\([^;()]*\))*\))*"  # arguments, with brackets
 WAITS = {
-    ".py": rf"(?<![A-Za-z0-9_])(?:u|nano)?sleep\(|\bTimer\(|\b(?:timeout|seconds)={FIXED}|(?<![\"'])\.(?:wait|join|settimeout|result|poll)\((?!0\)){FIXED}"
+    ".py": rf"(?<![A-Za-z0-9_])(?:u|nano)?sleep\(|\bTimer\(|\btimeout={FIXED}|\bwait\w*\({INNER}\bseconds={FIXED}|(?<![\"'])\.(?:wait|join|settimeout|result|poll)\((?!0\)){FIXED}"
            rf"|monotonic\(\) \+ {FIXED}|\btime\(\) \+ {FIXED}|(?:asyncio\.|(?<!\.)\b)wait_for\(.*, {FIXED}[\w.]*(?:, [\d.]+)?\)(?!\))"
            rf"|\bselect\.select\({INNER}, (?!0\)){FIXED}[\w.]*\)|\.select\((?!0\)){FIXED}|(?:time|monotonic|perf_counter)\(\) - [\w.]+ [<>]=? {FIXED}",
     ".mjs": rf"setTimeout\(|waitForTimeout\(|timeout: {FIXED}|\.timeout\({FIXED}",

@@ -103,8 +103,8 @@ def test_a_piece_is_judged_by_its_counts_and_its_exit_status(status, junit, row)
 def test_the_table_has_a_row_a_suite_and_a_line_for_what_failed_or_was_skipped():
     said = test_all.table({
         "bench/gpu": test_all.Row(skipped={"no GPU": 1}),
-        "bench/market": test_all.Row(passed=1, seconds=2.4),  # clock: a row of the table, nothing waits
-        "cloud/all": test_all.Row(passed=3, failed=2, seconds=61),  # clock: a row of the table, nothing waits
+        "bench/market": test_all.Row(passed=1, seconds=2.4),
+        "cloud/all": test_all.Row(passed=3, failed=2, seconds=61),
         "frameworks/mpi": test_all.Row(skipped={"no root": 1})}).splitlines()
     assert [line.split() for line in said[:4]] == [
         ["suite", "ran", "passed", "failed", "skipped", "seconds"],
