@@ -130,15 +130,20 @@ def check_benches():
 
 # A number, or a constant that is not one of the limits after which something counts as hung: HUNG_S, HUNG_MS, HUNG_JOB_S.
 FIXED = r"(?:\d|(?!HUNG_)[A-Z][A-Z_]+\b)"
+# A command of the shell, in a string. One of a hundred seconds or more is a program that runs until it is ended.
+SHELL_SLEEP = r"\bsleep (?!\d{3})[\d.$]"
+# A limit on what something took: a busy machine takes longer. A least time, as in `took_ms >= 1000`, holds there too.
+CLOCK = r"(?:now_ms\(\)|clock_monotonic_ns\(&clock_system\))"
+TOOK = rf"{CLOCK} - [\w.>-]+(?: [<>]=?|,) {FIXED}|(?<![A-Za-z])(?:took|late|elapsed)_(?:max_)?(?:ms|ns) (?:<=?|>) {FIXED}"
 INNER = r"(?:[^;()]|\((?:[^;()]|\([^;()]*\))*\))*"  # arguments, with brackets
 WAITS = {
     ".py": rf"(?<![A-Za-z0-9_])(?:u|nano)?sleep\(|\bTimer\(|\btimeout={FIXED}|\bwait\w*\({INNER}\bseconds={FIXED}|(?<![\"'])\.(?:wait|join|settimeout|result|poll)\((?!0\)){FIXED}"
            rf"|monotonic\(\) \+ {FIXED}|\btime\(\) \+ {FIXED}|(?:asyncio\.|(?<!\.)\b)wait_for\(.*, {FIXED}[\w.]*(?:, [\d.]+)?\)(?!\))"
-           rf"|\bselect\.select\({INNER}, (?!0\)){FIXED}[\w.]*\)|\.select\((?!0\)){FIXED}|(?:time|monotonic|perf_counter)\(\) - [\w.]+ [<>]=? {FIXED}",
+           rf"|\bselect\.select\({INNER}, (?!0\)){FIXED}[\w.]*\)|\.select\((?!0\)){FIXED}|(?:time|monotonic|perf_counter)\(\) - [\w.]+ [<>]=? {FIXED}|{SHELL_SLEEP}",
     ".mjs": rf"setTimeout\(|waitForTimeout\(|timeout: {FIXED}|\.timeout\({FIXED}",
     ".c": rf"(?<![A-Za-z0-9_])(?:u|nano|clock_nano)?sleep\(|alarm\({FIXED}|poll\(NULL, 0, |(?:poll|epoll_p?wait|loop_timer_start)\({INNER}, (?!0\)|NULL){FIXED}\w*\)"
           rf"|(?<!\w)p?select\((?!{INNER}, NULL\))|timedwait\(|SO_(?:RCV|SND)TIMEO"
-          rf"|(?:now_ms\(\)|clock_monotonic_ns\(&clock_system\)) \+ (?:\(\w+\))?(?:INT64_C\()?{FIXED}",
+          rf"|{CLOCK} \+ (?:\(\w+\))?(?:INT64_C\()?{FIXED}|{TOOK}",
 }
 WAITS[".h"] = WAITS[".c"]
 
