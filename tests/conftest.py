@@ -10,6 +10,7 @@ import pathlib
 import secrets
 import shutil
 import signal
+import sys
 import tempfile
 
 import pytest
@@ -17,10 +18,12 @@ import pytest
 from program import Souk
 
 TESTS = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(TESTS.parent / "tools"))
+from kept import keep  # noqa: E402 -- found through the line above
+
 FAILED = os.environ.get("SOUK_FAILED", str(TESTS.parent / "build/ci/failed"))
 ALL_SKIPPED = 77  # CTest's SKIP_RETURN_CODE
 LOG_LINES = 12
-KEPT_BYTES_MAX = 8 << 20
 LOGS = pytest.StashKey()
 IS_OURS = pytest.StashKey()
 
@@ -90,20 +93,6 @@ def pytest_runtest_makereport(item):
                 continue
             lines = path.read_text(errors="replace").splitlines()[-LOG_LINES:]
             report.sections.append((f"log {path.relative_to(folder)}", "\n".join(f"log {line}" for line in lines)))
-
-
-def keep(folder, kept):
-    """Copies what explains a failure: files of ordinary size, no sockets, pipes or links. Some go meanwhile, or are another
-    user's."""
-    for root, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not os.path.islink(os.path.join(root, name))]
-        for name in files:
-            path = pathlib.Path(root, name)
-            with contextlib.suppress(OSError):
-                if path.is_file() and not path.is_symlink() and path.stat().st_size <= KEPT_BYTES_MAX:
-                    copy = kept / path.relative_to(folder)
-                    copy.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(path, copy)
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,7 +2,7 @@
 import os
 import shutil
 
-from conftest import KEPT_BYTES_MAX, keep
+from kept import BYTES_MAX, keep
 
 
 def test_a_file_that_goes_meanwhile_does_not_keep_the_others_from_being_kept(tmp_path, monkeypatch):
@@ -28,6 +28,6 @@ def test_only_files_of_ordinary_size_are_kept(tmp_path):
     (folder / "above").symlink_to(tmp_path)
     os.mkfifo(folder / "pipe")
     with open(folder / "large", "wb") as file:
-        file.truncate(KEPT_BYTES_MAX + 1)
+        file.truncate(BYTES_MAX + 1)
     keep(folder, kept)
     assert [path.name for path in kept.iterdir()] == ["plain"]
