@@ -2,7 +2,7 @@
 #
 #   make          build the program at build/souk
 #   make demo     a market, three unequal lenders, one real training job
-#   make test     every test, as CI runs them
+#   make test     the tests, as CI runs them
 #   make test-all   everything that `make test` leaves out, then one table; as root, hours
 #   make coverage  the tests, and the lines they ran, by folder
 #   make bench    the measurements behind docs/benchmarks.md

@@ -16,7 +16,7 @@ def cores():
 
 
 def adopt(is_wanted):
-    """Whether orphans of orphans become children of this process."""
+    """Makes this process the parent of all orphans among its descendants, or no longer."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(is_wanted), 0, 0, 0)
 
 
