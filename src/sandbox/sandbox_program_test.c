@@ -126,8 +126,8 @@ static int loopback_only(void *context, pid_t inside, struct error *error)
 
 static void java_runs_and_finds_its_network(void **state)
 {
-    if (!host_has("test -x /usr/bin/java -a -x /usr/bin/javac"))
-        SKIP("default-jdk-headless is not installed");
+    if (!host_has("test -x /usr/bin/java"))
+        SKIP("default-jre-headless is not installed");
     struct trial *trial = *state;
     write_lease(trial, "Job.java",
                 "public class Job { public static void main(String[] a) throws Exception {\n"

@@ -55,7 +55,7 @@ INSTALL = "tools/install-deps --test, as root"
 
 
 @pytest.mark.parametrize("reason,command", [
-    ("default-jdk-headless is not installed", INSTALL),
+    ("default-jre-headless is not installed", INSTALL),
     ("no dbus-daemon", INSTALL),
     ("no python3-dbus or no python3-gi", INSTALL),
     ("no Xvfb or no xdotool", INSTALL),
@@ -83,7 +83,7 @@ def test_a_skipped_case_has_a_command_that_makes_it_run(reason, command):
 
 def test_every_package_that_a_command_is_to_install_is_one_that_it_installs():
     packages = (TOOLS / "install-deps").read_text().partition("= --test ]")[2].partition("= --lint ]")[0].split()
-    assert {"default-jdk-headless", "dbus", "python3-dbus", "python3-gi", "xvfb", "xdotool", "iptables", "busybox-static",
+    assert {"default-jre-headless", "dbus", "python3-dbus", "python3-gi", "xvfb", "xdotool", "iptables", "busybox-static",
             "openmpi-bin"} <= {package.strip('"') for package in packages}
 
 
