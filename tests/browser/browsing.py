@@ -3,7 +3,6 @@ import json
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 
@@ -11,7 +10,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "system"))
-from serving import HUNG_S  # noqa: E402 -- found through the line above
+from serving import HUNG_S, own_port  # noqa: E402, F401 -- found through the line above
 
 
 def lacking():
@@ -27,17 +26,6 @@ def lacking():
 
 # Every browser test imports this mark, which skips the test.
 pytestmark = pytest.mark.skipif(lacking() != "", reason=lacking() or "nothing is lacking")
-_kept = []
-
-
-def own_port():
-    """A port that a restarted market gets back. A bound socket that never listens keeps other programs away from it; the
-    market may still bind it, since both sockets reuse addresses."""
-    holder = socket.socket()
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind(("127.0.0.1", 0))
-    _kept.append(holder)
-    return holder.getsockname()[1]
 
 
 class Walk:

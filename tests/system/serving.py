@@ -3,7 +3,6 @@ import http.client
 import json
 import os
 import pathlib
-import random
 import signal
 import socket
 import ssl
@@ -24,18 +23,25 @@ def is_built_with(library):
     return library in listed.stdout
 
 
-def lasting_port():
-    """A port that can be reused later: outside the kernel's range of ephemeral ports."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
-        end = int(file.read().split()[0])
-    while True:
-        port = random.randrange(10000, end)
-        with socket.socket() as one:
-            try:
-                one.bind(("127.0.0.1", port))
-            except OSError:
-                continue  # the port is taken
-        return port
+_held = []
+
+
+def own_port():
+    """A port of 127.0.0.1 that stays the caller's until the tests end, also while its server is down.
+
+    A socket stays bound to the port and never listens, so nobody else gets the port. The server binds beside that
+    socket if it sets SO_REUSEADDR, as Souk's servers do. Programs that the tests start do not inherit the socket.
+    """
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    _held.append(holder)
+    return holder.getsockname()[1]
+
+
+def own_addresses():
+    """Options of a market that is restarted at the same addresses."""
+    return "--listen", f"127.0.0.1:{own_port()}", "--link-listen", f"127.0.0.1:{own_port()}"
 
 
 class Answer:
@@ -70,12 +76,6 @@ class Market:
         assert line, pathlib.Path(f"{self.folder}.log").read_text()
         self.ready = json.loads(line)
         self.url = self.ready["url"]
-
-    def start_again(self):
-        """Starts the market at its former addresses."""
-        self.options += ("--listen", f"127.0.0.1:{self.ready['http_port']}",
-                         "--link-listen", f"127.0.0.1:{self.ready['link_port']}")
-        self.start()
 
     def stop(self, by=signal.SIGINT, timeout=HUNG_S):
         """For good, the leases of its own lender too; those go on after SIGTERM."""

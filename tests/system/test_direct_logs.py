@@ -12,13 +12,12 @@ import uuid
 import pytest
 
 from checkpoints import processes_with
-from serving import HUNG_S, PROGRAM, Market, lasting_port
+from serving import HUNG_S, PROGRAM, Market, own_addresses
 from training import Lender, wait_for
 
 
 def open_place(folder, *options):
-    market = Market(folder / "market", "--no-local-lender", "--listen", f"127.0.0.1:{lasting_port()}", "--link-listen",
-                    f"127.0.0.1:{lasting_port()}")
+    market = Market(folder / "market", "--no-local-lender", *own_addresses())
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     lenders = [Lender(market, lender_token, folder / name, name, options=options) for name in ("first", "second")]
     wait_for("two machines", lambda: 2 == sum(

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from functions import BATCHES, RECORDS, Host, wait_for, with_few_records, write_job
-from serving import HUNG_S, Market, lasting_port
+from serving import HUNG_S, Market, own_port
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def made(tmp_path, souk):
     markets = []
 
     def make(*options):
-        market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{lasting_port()}", "--log-level",
+        market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{own_port()}", "--log-level",
                         "debug", *options)
         markets.append(market)
         market.token = market.sign_up("lead")

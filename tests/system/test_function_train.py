@@ -18,7 +18,7 @@ import time
 import pytest
 from functions import BATCHES, RECORDS, Host, few_records, instances, with_few_records, write_job
 from ranks import HUNG_JOB_S
-from serving import HUNG_S, is_built_with
+from serving import HUNG_S, is_built_with, own_port
 
 PLAIN_USER = 65533
 
@@ -353,8 +353,8 @@ def test_short_calls_cost_what_they_come_to_together(souk, tmp_path):
 
 def test_a_host_that_starts_anew_is_waited_for_and_costs_nothing_meanwhile(souk, tmp_path):
     """Where nobody listens nothing was called."""
-    first = Host(souk, "--memory", "128")
-    address = first.ready["url"].removeprefix("http://")
+    address = f"127.0.0.1:{own_port()}"
+    first = Host(souk, "--memory", "128", "--listen", address)
     lead = souk.start("function", "train", write_job(tmp_path, epochs=20), "--url", first.ready["url"], "--store",
                       first.ready["store"], "--memory", 128, "--functions", 2, "-o", tmp_path / "model", "--json")
     while instances(first) == []:

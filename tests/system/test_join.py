@@ -15,7 +15,7 @@ import threading
 import time
 
 import pytest
-from serving import HUNG_S, PROGRAM, Market, is_built_with
+from serving import HUNG_S, PROGRAM, Market, is_built_with, own_addresses
 from terminal import Terminal
 from training import wait_for
 
@@ -73,7 +73,7 @@ def daemons():
 
 @pytest.fixture
 def market(tmp_path):
-    market = Market(tmp_path / "data", "--no-local-lender")
+    market = Market(tmp_path / "data", "--no-local-lender", *own_addresses())
     yield market
     assert market.stop() == 0
 
@@ -276,10 +276,8 @@ class Relay(http.server.BaseHTTPRequestHandler):
 def test_another_market_at_the_same_address_is_refused(ada, daemons, tmp_path, market):
     daemon = daemons(tmp_path / "lend", *enlisting(market, ada))
     daemon.wait_for("info linked ")
-    where = market.ready["url"].split("//")[1], market.ready["link_address"]
     assert market.stop() == 0
     shutil.rmtree(market.folder)
-    market.options = ("--no-local-lender", "--listen", where[0], "--link-listen", where[1])
     market.start()
     daemon.wait_for("is another market than the one this machine is enlisted at")
     assert daemon.stop() == 0

@@ -12,13 +12,13 @@ import subprocess
 
 import pytest
 
-from serving import HUNG_S, PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market, own_addresses
 from training import Lender, cancel, cgroups, keepers, needs_tun, running, submit_endless, wait_for
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("place")) as made:
+    with running(tmp_path_factory.mktemp("place"), *own_addresses()) as made:
         yield made
 
 
@@ -95,7 +95,7 @@ def test_a_job_outlives_a_market_with_its_parameter_server(place, job, how):
     assert len(kept) == 1
     market.stop(how)
     assert keepers(f"{market.folder}.log") == kept
-    market.start_again()
+    market.start()
     ticks = max(lease["ticks"] for lease in leases_of(market, token, job))
     wait_for("ticks under the new market", lambda: all(
         lease["ticks"] > ticks + 1 for lease in leases_of(market, token, job)))

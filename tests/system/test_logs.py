@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from serving import HUNG_S, PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market, own_addresses
 from training import Lender, wait_for
 
 KILLS = int(os.environ.get("SOUK_KILL_ROUNDS", "4"))
@@ -17,9 +17,7 @@ SEED = int(os.environ.get("SOUK_KILL_SEED", "1"))
 
 @pytest.fixture
 def place(tmp_path):
-    market = Market(tmp_path / "market", "--no-local-lender")
-    port, link_port = market.ready["http_port"], market.ready["link_port"]
-    market.options += ("--listen", f"127.0.0.1:{port}", "--link-listen", f"127.0.0.1:{link_port}")
+    market = Market(tmp_path / "market", "--no-local-lender", *own_addresses())
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     lenders = [Lender(market, lender_token, tmp_path / name, name) for name in ("first", "second")]
     wait_for("two machines", lambda: 2 == sum(

@@ -7,13 +7,12 @@ import contextlib
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import threading
 
 import pytest
 
-from serving import HUNG_S, PROGRAM, Market, audit, is_built_with
+from serving import HUNG_S, PROGRAM, Market, audit, is_built_with, own_port
 from training import Lender, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="sandboxes cannot run it")
@@ -60,11 +59,6 @@ class Lines:
         self.thread.join(HUNG_S)
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 class Place:
     """heron and wren, near each other; owl, whom the market sees at another address, is not."""
 
@@ -73,7 +67,7 @@ class Place:
         self.ends = contextlib.ExitStack()
         lines = Lines()
         self.ends.callback(lines.close)
-        link_port = free_port()
+        link_port = own_port()
         near = lines.open(link_port, DELAY_S)
         far = lines.open(link_port, DELAY_S, source="127.0.0.9")
         self.market = Market(folder / "market", "--link-listen", f"127.0.0.1:{link_port}", "--link-address",

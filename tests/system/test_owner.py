@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from serving import HUNG_S, PROGRAM, Market, audit, is_built_with
+from serving import HUNG_S, PROGRAM, Market, audit, is_built_with, own_addresses
 from training import (RECORDS, Lender, cancel, cgroups, job_spec, needs_cgroups, submit_endless, wait_for,
                       wait_for_end)
 
@@ -89,7 +89,7 @@ def laptop(tmp_path_factory):
 @contextlib.contextmanager
 def owned(tmp_path, *options, make=None):
     """A market, a borrower, and an owner's machine, an OwnedLender or what `make` makes."""
-    market = Market(tmp_path / "market")
+    market = Market(tmp_path / "market", *own_addresses())
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     folder = tmp_path / "laptop"
     lender = (make(market, lender_token, folder) if make
@@ -336,7 +336,7 @@ def test_the_owners_word_holds_without_a_market_and_over_a_restart(laptop):
     assert lender.status()["level"] == "full"
     wait_for("the link's end", lambda: not lender.status()["linked"])
     assert re.search(r" in all( \(.* withheld\))?, as of ", " ".join(lender.say("status").split()))
-    market.start_again()
+    market.start()
     wait_for("the link", lambda: lender.status()["linked"])
 
 

@@ -22,7 +22,7 @@ import pytest
 from checkpoints import processes_with
 from program import ROOT
 from scripted_market import ScriptedMarket
-from serving import HUNG_S, PROGRAM, Market, is_built_with
+from serving import HUNG_S, PROGRAM, Market, is_built_with, own_addresses
 from training import Lender, submit, wait_for
 
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libsouk.so.0"
@@ -225,9 +225,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_job(place, client, tmp_path):
 
 
 def test_who_waits_is_told_that_the_market_is_away_and_back(tmp_path):
-    market = Market(tmp_path / "market", "--no-local-lender")
-    port, link_port = market.ready["http_port"], market.ready["link_port"]
-    market.options += ("--listen", f"127.0.0.1:{port}", "--link-listen", f"127.0.0.1:{link_port}")
+    market = Market(tmp_path / "market", "--no-local-lender", *own_addresses())
     notes, shown, ended = queue.Queue(), io.StringIO(), []
     try:
         with sdk.Client(market.url, market.sign_up("borrower"), config_dir=tmp_path) as client:

@@ -8,12 +8,13 @@ import os
 
 import pytest
 
+from serving import own_addresses
 from training import cancel, running, submit, submit_endless, wait_for, wait_for_end
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("place")) as made:
+    with running(tmp_path_factory.mktemp("place"), *own_addresses()) as made:
         yield made
 
 
@@ -113,7 +114,7 @@ def test_a_job_outlives_a_market_that_is_killed(place):
     job = submit(market, token, 2, min_time="3s")
     wait_for_commits(market, token, job)
     market.kill()
-    market.start_again()
+    market.start()
     done = wait_for_end(market, token, job)
     assert done["state"] == "succeeded", done
     assert_books(market, token, job)

@@ -183,7 +183,7 @@ def running(tmp_path, *options):
     try:
         for i in range(2):
             lenders.append(Lender(market, lender_token, tmp_path / f"lender-{i}", f"lender-{i}"))
-        if options:
+        if "--no-local-lender" in options:
             lenders.append(Lender(market, lender_token, tmp_path / "server", "server", "server"))
         wait_for("three machines", lambda: 3 == sum(
             m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
