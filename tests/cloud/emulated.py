@@ -9,7 +9,6 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -17,7 +16,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from serving import HUNG_S
+from serving import HUNG_S, own_port
 from training import keepers
 
 SET_UP = """
@@ -42,12 +41,6 @@ url, key, secret, code = sys.argv[1:]
 ec2 = boto3.client("ec2", endpoint_url=url, region_name="us-east-1", aws_access_key_id=key, aws_secret_access_key=secret)
 json.dump(eval(code), sys.stdout, default=str)
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def refusal(status, code):
@@ -92,7 +85,7 @@ class Moto:
     """The server itself, for all tests, with the keys it takes: markets tell their instances apart by tags."""
 
     def __init__(self, venv, folder):
-        self.port = free_port()
+        self.port = own_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.python = venv / "bin/python"
         log = pathlib.Path(folder) / "moto.log"

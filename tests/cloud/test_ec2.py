@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
 from program import Souk  # noqa: E402
 from emulated import Cloud, Moto, refusal  # noqa: E402
-from serving import PROGRAM, Market, audit  # noqa: E402
+from serving import PROGRAM, Market, audit, own_addresses  # noqa: E402
 from training import job_spec, submit, wait_for  # noqa: E402
 
 FOLDER = pathlib.Path(os.environ.get("SOUK_CLOUD", "/nonexistent"))
@@ -46,7 +46,7 @@ class Place:
         home.mkdir()
         self.souk = Souk(home)
         self.configure(**settings)
-        self.market = Market(tmp_path / "market", "--cloud", str(self.file))
+        self.market = Market(tmp_path / "market", "--cloud", str(self.file), *own_addresses())
         self.sign_in()
 
     def configure(self, **settings):
@@ -55,11 +55,6 @@ class Place:
                     "access_key_id": self.cloud.key, "secret_access_key": self.cloud.secret, **settings}
         self.file.write_text(json.dumps({name: value for name, value in settings.items() if value is not None}))
         self.file.chmod(0o600)
-
-    def keep_ports(self):
-        """So that its lenders find it again."""
-        port, link_port = self.market.ready["http_port"], self.market.ready["link_port"]
-        self.market.options += ("--listen", f"127.0.0.1:{port}", "--link-listen", f"127.0.0.1:{link_port}")
 
     def sign_in(self):
         self.token = self.market.operator_token()
@@ -267,7 +262,6 @@ def tokens_asked(cloud):
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
 def test_a_job_goes_on_when_its_market_is_started_again(place, cloud, by):
     here = place(jobs=True)
-    here.keep_ports()
     market = here.market
     ana = market.sign_up("ana")
     spec = infra_spec(market, ana, 1, min_time="12s", max_run_time="120s")
@@ -301,7 +295,6 @@ def test_a_job_goes_on_when_its_market_is_started_again(place, cloud, by):
 
 def test_a_launch_without_an_answer_is_taken_up_by_the_next_start(place, cloud):
     here = place(list_s=3600)
-    here.keep_ports()
     cloud.faults = {"RunInstances": ["after"] * 50}
     order = here.start("m5.large", "--max-cost", "$0.5")
     wait_for("it to be launched", lambda: cloud.alive())

@@ -16,7 +16,7 @@ import threading
 import time
 import zipfile
 
-from serving import HUNG_S
+from serving import HUNG_S, own_port
 from signatures import is_signed
 
 FOLDER = pathlib.Path(os.environ.get("SOUK_LAMBDA", "/nonexistent"))
@@ -60,12 +60,6 @@ json.dump(eval(code), sys.stdout, default=str)
 """
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def wait_for_port(port, process, log):
     end = time.monotonic() + HUNG_S
     while True:
@@ -92,14 +86,14 @@ class Instance:
     def __init__(self, task, folder, variables, memory_mb, timeout_s):
         folder.mkdir(parents=True)
         self.log = folder / "emulator.log"
-        self.port = free_port()
+        self.port = own_port()
         self.read = 0
         environment = {"PATH": "/usr/bin:/bin", **variables, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(memory_mb),
                        "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_s)}
         with open(self.log, "w") as out:
             self.process = subprocess.Popen(
                 [EMULATOR, "--runtime-interface-emulator-address", f"127.0.0.1:{self.port}", "--runtime-api-address",
-                 f"127.0.0.1:{free_port()}", task / "bootstrap"], env=environment, cwd=folder, stdout=out, stderr=out)
+                 f"127.0.0.1:{own_port()}", task / "bootstrap"], env=environment, cwd=folder, stdout=out, stderr=out)
         wait_for_port(self.port, self.process, self.log)
 
     def __enter__(self):
@@ -142,7 +136,7 @@ class Instance:
 
 class Moto:
     def __init__(self, log):
-        self.port = free_port()
+        self.port = own_port()
         self.url = f"http://127.0.0.1:{self.port}"
         with open(log, "w") as out:
             self.process = subprocess.Popen([FOLDER / "moto/bin/moto_server", "-H", "127.0.0.1", "-p", str(self.port)],

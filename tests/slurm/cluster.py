@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 
-from serving import HUNG_S
+from serving import HUNG_S, own_port
 
 PROGRAMS = ("munged", "mungekey", "slurmctld", "slurmd", "sbatch", "scancel", "scontrol", "sinfo", "squeue")
 PATH = os.environ["PATH"] + ":/usr/sbin"
@@ -50,16 +50,6 @@ def lacks():
     return [program for program in PROGRAMS if not shutil.which(program, path=PATH)]
 
 
-def free_ports(count):
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 class Cluster:
     """Partition `lab` has all nodes but the last, `all` every one."""
 
@@ -80,7 +70,7 @@ class Cluster:
 
     def write_configuration(self):
         host = socket.gethostname()
-        ports = free_ports(len(self.nodes) + 1)
+        ports = [own_port() for _ in range(len(self.nodes) + 1)]  # Slurm's daemons set SO_REUSEADDR
         lines = [f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=1024"
                  for node, port in zip(self.nodes, ports[1:])]
         (self.folder / "slurm.conf").write_text(CONFIGURATION.format(

@@ -17,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
 from cluster import Cluster, lacks  # noqa: E402
-from serving import HUNG_S, PROGRAM, Market, audit  # noqa: E402
+from serving import HUNG_S, PROGRAM, Market, audit, own_addresses  # noqa: E402
 from training import keepers, submit, wait_for  # noqa: E402
 
 LACKING = lacks() + ([] if os.geteuid() == 0 else ["root"])
@@ -60,7 +60,7 @@ class Place:
         self.folder = folder
         self.cluster = Cluster(folder / "cluster", 4)
         self.cluster.start()
-        self.market = Market(folder / "market")
+        self.market = Market(folder / "market", *own_addresses())
         self.lab, self.borrower = self.market.sign_up("lab"), self.market.sign_up("borrower")
         self.heads = []
 
@@ -287,8 +287,6 @@ def test_a_market_that_is_away_is_missed_and_found_again(place):
     place.market.kill()
     wait_for("that it is missed", lambda: "market_away" in head.log())
     assert place.cluster.lent() == ["n1"]
-    port = place.market.url.rsplit(":", 1)[1]
-    place.market.options = ("--listen", f"127.0.0.1:{port}")
     place.market.start()
     wait_for("that it is found", lambda: "market_back" in head.log())
     assert wait_for("the node", place.online) == ["n1"]

@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
 from program import Souk  # noqa: E402
-from serving import HUNG_S  # noqa: E402
+from serving import HUNG_S, own_port  # noqa: E402
 from test_results import WHOLE, fetch, left  # noqa: E402,F401
 from test_sources import assert_trained, images, rows, scratch, train  # noqa: E402,F401
 
@@ -42,12 +41,6 @@ def wait_for_answer(url, process, log):
             return urllib.request.urlopen(url, timeout=HUNG_S).read()
         except (OSError, urllib.error.URLError):
             time.sleep(0.2)  # clock: retry interval
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def stop(*processes):
@@ -82,7 +75,7 @@ json.dump([key["AccessKeyId"], key["SecretAccessKey"]], sys.stdout)
 def s3(souk, tmp_path):
     """A function that puts objects there, once, and sets the program's environment."""
     log = tmp_path / "moto.log"
-    port = free_port()
+    port = own_port()
     url = f"http://127.0.0.1:{port}"
     with open(log, "w") as out:
         server = subprocess.Popen([FOLDER / "moto/bin/moto_server", "-H", "127.0.0.1", "-p", str(port)],

@@ -17,7 +17,7 @@ import time
 import zlib
 
 import pytest
-from serving import HUNG_S, Market
+from serving import HUNG_S, Market, own_port
 from source_servers import Bucket, Faulty, Hadoop, drip, redirect_to
 
 JOB = """name: petals
@@ -69,9 +69,7 @@ def nginx(tmp_path):
     www = tmp_path / "www"
     folder.mkdir()
     www.mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = own_port()  # nginx sets SO_REUSEADDR
     (folder / "nginx.conf").write_text(f"""
 daemon off; master_process off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 64; }}
