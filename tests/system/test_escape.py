@@ -17,7 +17,6 @@ import socket
 import struct
 import subprocess
 import tarfile
-import tempfile
 
 import pytest
 
@@ -52,6 +51,20 @@ def home_network():
         for words in (f"addr add {LAN}/24 dev lan", f"addr add {METADATA}/32 dev lan", "link set lan up"):
             lan.ip(words)
         yield lan.host
+
+
+def folder_for_everyone(above, base):
+    """Makes a folder that a plain user can reach. Opens pytest's folders above it, up to `base`: they are root's alone.
+    Below `base` a failed case keeps its files (tests/conftest.py)."""
+    folder = above / "lent"
+    folder.mkdir()
+    folder.chmod(0o755)
+    for closed in (above, *above.parents):
+        closed.chmod(0o711)
+        if closed == base:
+            break
+    assert all(parent.stat().st_mode & 0o001 for parent in base.parents), f"a plain user cannot reach {base}"
+    return folder
 
 
 class UserLender(Lender):
@@ -131,13 +144,12 @@ class Place:
 
 @pytest.fixture(scope="module", params=["root", "user"])
 def place(request, tmp_path_factory):
-    """The lender's folders lie where another user gets to: every folder above is open."""
-    with home_network() as host, tempfile.TemporaryDirectory(prefix="souk-escape-", dir="/tmp") as name:
-        folder = pathlib.Path(name)
-        folder.chmod(0o755)
+    with home_network() as host:
+        tmp_path = tmp_path_factory.mktemp(request.param)
+        folder = folder_for_everyone(tmp_path, tmp_path_factory.getbasetemp())
         # Whatever the owner permits, a job gets no more than it asks for.
         permissions = ("--network", "open") if os.access("/dev/net/tun", os.R_OK | os.W_OK) else ()
-        made = Place(tmp_path_factory.mktemp(request.param), request.param, folder, permissions)
+        made = Place(tmp_path, request.param, folder, permissions)
         made.host = host
         try:
             yield made
