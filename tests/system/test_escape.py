@@ -6,6 +6,7 @@ folder, its process. Each is refused, and afterwards the machine takes the next 
 
 covers sandbox/escape_lease.c, worker/role_command.c, peer/tenancy_child.c
 """
+import concurrent.futures
 import contextlib
 import io
 import json
@@ -231,12 +232,19 @@ ENDS = ("the job used more memory than the", "filled the disk it was given", "en
 
 
 def set_off(place, bomb):
-    """With the owner at the machine, who gets an answer while it goes off."""
+    """The owner asks again and again while the bomb goes off, and gets each answer."""
     process = place.start("--disk", "64MiB", "--files", str(place.files), "--", f"echo lit; ./escape bomb {bomb}")
     lit = process.stdout.readline()
-    place.ask_daemon()
-    out, err = process.stdout.read(), process.stderr.read()  # communicate() would lose data that came with the first line
-    process.wait()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        said = [pool.submit(stream.read) for stream in (process.stdout, process.stderr)]
+        try:
+            while process.poll() is None:
+                place.ask_daemon()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.2)  # clock: between two questions
+        finally:
+            process.kill()  # a missing answer ends the command too, or the reads would go on
+        out, err = (one.result() for one in said)
     assert lit == "lit\n" and "NOT REFUSED" not in out, (bomb, out, err)
     if process.returncode == 0:
         assert out.startswith(f"{bomb}: "), (bomb, out, err)
