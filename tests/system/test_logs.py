@@ -59,7 +59,7 @@ def test_no_line_is_lost_or_told_twice_when_the_market_is_killed(place):
     chance = random.Random(SEED)
     # At a rate that fills several parts between two kills, and until all of them are over.
     script = ("i=0; while [ ! -e stop ] && [ $i -lt 100000 ]; do i=$((i+1)); echo $SOUK_RANK line $i of many; "
-              "[ $((i % 40)) = 0 ] && sleep 0.02; done; echo the end")
+              "[ $((i % 40)) = 0 ] && sleep 0.02; done; echo the end")  # clock: sets the rate of the lines
     run = souk(place, "run", "-y", "-n", "2", "--cpus", "0.2", "--memory", "0.1", "--", script, out=folder / "run")
     wait_for("the first lines", lambda: len(lines_of(folder / "run", "rank 1 | ")) > 10, step=0.02)
     job = market.get("/v1/jobs", token).json["items"][0]["id"]

@@ -354,9 +354,9 @@ def test_a_log_is_read_from_its_end(place):
 
     market, token, _, folder = free(place)
     lines = [f"line {i} of m\u00fcch\n" for i in range(9000)]
-    script = ("i=0; while [ $i -lt 9000 ]; do echo line $i of m\u00fcch; i=$((i+1)); "
-              "[ $i = 8000 ] && sleep 6; done\n"  # clock: meanwhile the market flushes the log to disk
-              "while [ ! -e on ]; do sleep 0.1; done; printf without-end")
+    script = ("mkfifo on; exec 3<>on; i=0; while [ $i -lt 9000 ]; do echo line $i of m\u00fcch; i=$((i+1)); "
+              "[ $i = 8000 ] && sleep 6; done\n"  # clock: meanwhile the market puts what it has in memory on disk
+              "read -r _ <&3; printf without-end")
     made = market.post("/v1/jobs", {"name": "talk", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": script,
                                     "market": {"max_run_time": "120s"}}, token)
     assert made.status == 201, made
@@ -373,7 +373,7 @@ def test_a_log_is_read_from_its_end(place):
         assert "".join(parts) == "".join(lines) and len(parts) > 1 and all(part.startswith("line ") for part in parts)
     end = last(100)["next_offset"]
     (work,) = folder.glob("*/leases/*/lease/work")
-    (work / "on").touch()
+    (work / "on").write_text("\n")
     wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["state"] == "succeeded")
     wait_for("all of it", lambda: last(5)["text"] == "t-end")
     assert last(1000)["text"].endswith(" of m\u00fcch\nwithout-end")
