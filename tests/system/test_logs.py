@@ -82,7 +82,8 @@ def test_no_line_is_lost_or_told_twice_when_the_market_is_killed(place):
 def test_the_last_line_is_kept_when_the_market_is_killed_at_the_end(place):
     market, token, folder, lenders = place
     run = souk(place, "run", "-y", "--cpus", "0.2", "--memory", "0.1", "--",
-               "echo up; while [ ! -e stop ]; do sleep 0.1; done; echo last", out=folder / "run")
+               "echo up; while [ ! -e stop ]; do sleep 0.1; done; echo last",  # clock: the job's own poll interval
+               out=folder / "run")
     wait_for("its first line", lambda: lines_of(folder / "run"), step=0.02)
     market.kill()
     (keeper,) = [pid for lender in lenders for pid in lender.keepers().values()]

@@ -137,7 +137,7 @@ def test_quiet_it_still_says_why_it_failed(place):
 
 @pytest.mark.parametrize("script, name", [
     ("for i in 1 2; do echo $i; done", "command"), ("i=0; echo $i", "command"),
-    ("trap '' TERM; sleep 1", "command"), ("  sleep 1; echo for", "sleep"),
+    ("trap '' TERM; sleep 1", "command"), ("  sleep 1; echo for", "sleep"),  # clock: the plan names it; nothing runs
     ("/usr/bin/env | sort", "env"), ("(true)", "command")])
 def test_a_script_is_called_by_its_first_program(place, script, name):
     assert f'Plan for "{name}" at' in run(place, "--", script).stderr
@@ -168,7 +168,8 @@ def test_a_script_that_copes_with_a_child_that_took_too_much_has_succeeded(place
 
 def test_interrupted_it_stops_every_copy(place):
     market, token, folder = place
-    process = subprocess.Popen(command(market, folder, "-y", "-n", "2", "--", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done"),
+    script = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done"  # clock: the shell traps between two sleeps
+    process = subprocess.Popen(command(market, folder, "-y", "-n", "2", "--", script),
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(token))
     seen = [process.stdout.readline(), process.stdout.readline()]
     assert sorted(seen) == ["rank 0 | up\n", "rank 1 | up\n"], seen
