@@ -129,7 +129,7 @@ int main(void)
 {
     data_folder = getenv("SOUK_DATA"); // NOLINT(concurrency-mt-unsafe): one thread
     if (!data_folder) {
-        printf("SOUK_DATA is not set: skipped\n");
+        printf("skipped: SOUK_DATA is not set\n");
         return 77;
     }
     const struct CMUnitTest tests[] = {
