@@ -86,7 +86,8 @@ static inline void worker_start(struct worker *worker)
     assert_int_equal(pthread_create(&worker->training_thread, NULL, training_run, worker), 0);
 }
 
-/* A worker without a link never hears that training ended. */
+/* A worker that is cut off never hears that training ended; all others must hear it from the
+ * server. */
 static inline void worker_stop(void *context)
 {
     struct worker *worker = context;
@@ -110,7 +111,8 @@ static inline void bench_finish(struct bench *bench)
     exchange_server_free(TAKE(bench->server));
     atomic_store(&bench->is_over, true);
     for (uint32_t i = 0; i < bench->worker_count; i++) {
-        loop_post(bench->workers[i].loop, worker_stop, &bench->workers[i]);
+        if (bench->workers[i].is_cut_off)
+            loop_post(bench->workers[i].loop, worker_stop, &bench->workers[i]);
         pthread_join(bench->workers[i].training_thread, NULL);
         pthread_join(bench->workers[i].link_thread, NULL);
     }
