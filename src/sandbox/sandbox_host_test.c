@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OTHERS = 100, TRIALS = 50 };
+enum { OTHERS = 100, TRIALS = 10 };
 
 /* They end with the closing of the pipe's other end. */
 static void others_start(int wait_fd, int close_fd, pid_t *out_pids)
@@ -60,8 +60,10 @@ TEST(trial_of_a_sandbox_leaves_no_process_behind)
     for (int i = 0; i < TRIALS; i++) {
         struct sandbox_host *host = NULL;
         struct error error = {0};
-        if (sandbox_host_open("/tmp", NULL, &host, &error) < 0)
+        const int opened = sandbox_host_open("/tmp", NULL, &host, &error);
+        if (i == 0 && opened < 0)
             SKIP("sandboxes cannot be started here");
+        ASSERT_OK(opened);
         sandbox_host_free(host);
         pid_t ended;
         do {
