@@ -123,7 +123,7 @@ int sandbox_pidfd(const struct sandbox *sandbox)
                                               : sandbox->launched.pidfd;
 }
 
-static bool wait_readable(int fd, int64_t timeout_ms)
+bool wait_readable(int fd, int64_t timeout_ms)
 {
     const int64_t deadline_ns = clock_monotonic_ns(&clock_system) + timeout_ms * 1000000;
     for (;;) {

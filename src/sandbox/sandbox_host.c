@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
@@ -80,10 +79,12 @@ static int host_find_program(struct sandbox_host *host, const char *program, str
  * group when we check that we are alone there. */
 static void wait_for_inner(const struct launched *launched)
 {
-    struct pollfd wait = {.fd = launched->inner_pidfd, .events = POLLIN};
     if (launched->inner_pidfd < 0)
         return;
-    poll(&wait, 1, PROBE_WAIT_MS);
+    if (!wait_readable(launched->inner_pidfd, PROBE_WAIT_MS)) {
+        pidfd_send_signal(launched->inner_pidfd, SIGKILL, NULL, 0);
+        wait_readable(launched->inner_pidfd, SWEEP_WAIT_MS);
+    }
     close(launched->inner_pidfd);
 }
 
@@ -110,8 +111,7 @@ static int host_try(const struct sandbox_host *host, struct error *error)
     if (sandbox_launch(host, &options, &none, &launched, error) < 0)
         return -1;
     close(TAKE_FD(write_fd));
-    struct pollfd wait = {.fd = launched.pidfd, .events = POLLIN};
-    const bool has_hung = poll(&wait, 1, PROBE_WAIT_MS) == 0;
+    const bool has_hung = !wait_readable(launched.pidfd, PROBE_WAIT_MS);
     if (has_hung)
         pidfd_send_signal(launched.pidfd, SIGKILL, NULL, 0);
     siginfo_t info = {0};
@@ -313,8 +313,7 @@ static void sweep_process(pid_t pid, uint64_t start_ticks)
     if (pidfd < 0 || process_read(pid, &info, &gone) < 0 || info.start_ticks != start_ticks)
         return;
     pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-    struct pollfd wait = {.fd = pidfd, .events = POLLIN};
-    poll(&wait, 1, SWEEP_WAIT_MS);
+    wait_readable(pidfd, SWEEP_WAIT_MS);
 }
 
 static void sweep_add_cgroup(struct cgroup *cgroup, const char *folder)

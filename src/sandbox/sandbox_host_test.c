@@ -7,12 +7,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OTHERS = 100, TRIALS = 10 };
+enum { OTHERS = 100, TRIALS = 10, INTERRUPTS = 20 };
 
 /* They end with the closing of the pipe's other end. */
 static void others_start(int wait_fd, int close_fd, pid_t *out_pids)
@@ -53,17 +55,47 @@ static int exit_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* A process must be alone in its cgroup v2 group to take it for its leases. */
-TEST(trial_of_a_sandbox_leaves_no_process_behind)
+static volatile sig_atomic_t interrupt_count;
+static int last_interrupt_fd = -1;
+
+static void on_interrupt(int number)
 {
+    (void)number;
+    if (++interrupt_count == INTERRUPTS && last_interrupt_fd >= 0)
+        close(last_interrupt_fd);
+}
+
+/* From now on a signal interrupts every call that waits longer; 0: no more. */
+static void interrupt_each(int each_us)
+{
+    const struct sigaction action = {.sa_handler = each_us > 0 ? on_interrupt : SIG_IGN};
+    const struct itimerval timer = {{.tv_usec = each_us}, {.tv_usec = each_us}};
+    interrupt_count = 0;
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
+}
+
+static int stop_interrupts(void **state)
+{
+    (void)state;
+    interrupt_each(0);
+    return 0;
+}
+
+/* Only a process that is alone in its group may take that of cgroup v2 for its leases. */
+static void assert_trials_leave_nothing(int interrupt_us)
+{
+    struct sandbox_host *first = NULL;
+    struct error error = {0};
+    if (sandbox_host_open("/tmp", NULL, &first, &error) < 0)
+        SKIP("sandboxes cannot be started here");
+    sandbox_host_free(first);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    if (interrupt_us > 0)
+        interrupt_each(interrupt_us);
     for (int i = 0; i < TRIALS; i++) {
         struct sandbox_host *host = NULL;
-        struct error error = {0};
-        const int opened = sandbox_host_open("/tmp", NULL, &host, &error);
-        if (i == 0 && opened < 0)
-            SKIP("sandboxes cannot be started here");
-        ASSERT_OK(opened);
+        ASSERT_OK(sandbox_host_open("/tmp", NULL, &host, &error));
         sandbox_host_free(host);
         pid_t ended;
         do {
@@ -73,6 +105,33 @@ TEST(trial_of_a_sandbox_leaves_no_process_behind)
         assert_int_equal(errno, ECHILD);
     }
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);
+}
+
+TEST(trial_of_a_sandbox_leaves_no_process_behind)
+{
+    assert_trials_leave_nothing(/* interrupt_us= */ 0);
+}
+
+TEST(trial_that_signals_interrupt_leaves_no_process_behind)
+{
+    assert_trials_leave_nothing(/* interrupt_us= */ 100);
+    assert_true(interrupt_count > 0);
+}
+
+TEST(a_wait_that_signals_interrupt_goes_on_until_the_event_or_its_end)
+{
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    last_interrupt_fd = fds[1];
+    interrupt_each(1000);
+    assert_true(wait_readable(fds[0], HUNG_MS)); /* the last interrupt closes the other end */
+    assert_true(interrupt_count >= INTERRUPTS);
+    close(fds[0]);
+    last_interrupt_fd = -1;
+    assert_int_equal(pipe(fds), 0);
+    assert_false(wait_readable(fds[0], 20)); /* clock: with the whole time again it never ends */
+    close(fds[0]);
+    close(fds[1]);
 }
 
 TEST(many_processes_of_the_same_user_elsewhere_hinder_no_start)
@@ -138,6 +197,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trial_of_a_sandbox_leaves_no_process_behind),
+        cmocka_unit_test_teardown(trial_that_signals_interrupt_leaves_no_process_behind,
+                                  stop_interrupts),
+        cmocka_unit_test_teardown(a_wait_that_signals_interrupt_goes_on_until_the_event_or_its_end,
+                                  stop_interrupts),
         cmocka_unit_test(many_processes_of_the_same_user_elsewhere_hinder_no_start),
         cmocka_unit_test(a_copy_of_the_program_is_removed_only_when_nobody_can_be_launching_it),
     };

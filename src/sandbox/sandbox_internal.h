@@ -47,6 +47,10 @@ struct launched {
     int hold_fd;     /* the program starts when a byte is written, or all is closed; -1: it runs */
 };
 
+/* Waits so long, whatever signals interrupt it; false: nothing can be read then. A pidfd can be
+ * read once its process has ended. */
+bool wait_readable(int fd, int64_t timeout_ms);
+
 /* Starts bwrap for `options` in `cgroup`; a cgroup of version NONE means rlimits. */
 MUST_CHECK int sandbox_launch(const struct sandbox_host *host,
                               const struct sandbox_options *options, const struct cgroup *cgroup,
