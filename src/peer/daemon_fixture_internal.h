@@ -408,8 +408,9 @@ static inline int wait_for_daemon(struct market *market)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* The START of the lease that is next. */
-static inline void write_start(struct market *market, int64_t run_ms, struct buffer *out_payload)
+/* The lease that is next, and the market's signature. */
+static inline void write_document(struct market *market, int64_t run_ms, struct buffer *document,
+                                  uint8_t out_signature[LEASE_SIGNATURE_SIZE])
 {
     struct error error = {0};
     struct job_spec spec;
@@ -430,8 +431,6 @@ static inline void write_start(struct market *market, int64_t run_ms, struct buf
         hash);
     const char *json = market->has_image ? in_image : training;
     ASSERT_OK(job_spec_read(market->arena, text_of(json), &spec, &error));
-    struct buffer document AUTO_BUFFER;
-    buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
     const struct native_lease lease = {.lease = market->next_lease,
                                        .fence = market->fence,
                                        .job = 1,
@@ -444,16 +443,36 @@ static inline void write_start(struct market *market, int64_t run_ms, struct buf
                                        .ram_bytes = 256 << 20,
                                        .disk_bytes = 16 << 20,
                                        .expires_ms = clock_utc_ms(&clock_system) + run_ms};
-    ASSERT_OK(native_lease_write(&spec, &lease, &document, &error));
+    ASSERT_OK(native_lease_write(&spec, &lease, document, &error));
+    crypto_sign_detached(out_signature, NULL, document->data, document->size, market->secret_key);
+}
+
+/* Its START. */
+static inline void write_start(struct market *market, int64_t run_ms, struct buffer *out_payload)
+{
+    struct buffer document AUTO_BUFFER;
+    uint8_t signature[LEASE_SIGNATURE_SIZE];
+    buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
+    write_document(market, run_ms, &document, signature);
     const struct lease_peer peer = {.lease = 99, .fence = 1, .ticket = {0xab}};
     struct lease_message start = {.type = LEASE_MESSAGE_START,
                                   .start = {.document = buffer_text(&document),
                                             .fetch_token = TEXT("fetch-me"),
                                             .peers = &peer,
                                             .peer_count = 1}};
-    crypto_sign_detached(start.start.signature, NULL, document.data, document.size,
-                         market->secret_key);
+    memcpy(start.start.signature, signature, sizeof(signature));
     lease_message_encode(&start, out_payload);
+}
+
+/* Its renewal: from now on it may run so long. */
+static inline void write_renewal(struct market *market, int64_t run_ms, struct buffer *out_payload)
+{
+    struct buffer document AUTO_BUFFER;
+    struct lease_message renewal = {.type = LEASE_MESSAGE_RENEW};
+    buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
+    write_document(market, run_ms, &document, renewal.renew.signature);
+    renewal.renew.document = buffer_text(&document);
+    lease_message_encode(&renewal, out_payload);
 }
 
 static inline void start_again(struct market *market, int64_t run_ms)
