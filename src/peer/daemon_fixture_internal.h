@@ -490,6 +490,15 @@ static inline void start_lease(struct market *market, int64_t run_ms)
     start_again(market, run_ms);
 }
 
+static inline void renew_lease(struct market *market, int64_t run_ms)
+{
+    struct error error = {0};
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, LEASE_MESSAGE_SIZE_MAX);
+    write_renewal(market, run_ms, &payload);
+    ASSERT_OK(link_send_text(market->link, LEASE_MESSAGE_RENEW, buffer_text(&payload), &error));
+}
+
 static inline void tell_worker(struct market *market, const char *line)
 {
     assert_true(market->stream_fd >= 0);

@@ -10,7 +10,7 @@
 #include <dirent.h>
 #include <poll.h>
 
-enum { LONG_RUN_MS = 3600000 };
+enum { LONG_RUN_MS = 3600000, FIRST_RUN_MS = 1000, TICKS_BEYOND = 3 };
 
 static size_t read_proc(const char *pid, const char *name, char *out, size_t size)
 {
@@ -246,6 +246,46 @@ static void lease_has_the_cores_that_it_is_paid_for(void **state)
     for (size_t i = 0; i < group_count && share == 0; i++)
         share = share_of(groups[i]);
     assert_true(share == 0.5);
+}
+
+/* Renewed at once; ticks are told beyond the end that it began with. */
+static bool outlives(struct market *market, int64_t first_run_ms)
+{
+    const int64_t deadline_ms = now_ms() + HUNG_MS;
+    start_lease(market, first_run_ms);
+    renew_lease(market, LONG_RUN_MS);
+    const int64_t first_end_ms = clock_utc_ms(&clock_system) + first_run_ms;
+    int ticks_beyond = 0;
+    while (ticks_beyond < TICKS_BEYOND) {
+        assert_true(now_ms() < deadline_ms);
+        turn(market);
+        for (; market->seen < market->count; market->seen++) {
+            const struct lease_message *message = &market->messages[market->seen].message;
+            if (message->type == LEASE_MESSAGE_STATE &&
+                message->state.lease == market->next_lease &&
+                message->state.state > LEASE_RUN_RUNNING)
+                return false;
+            ticks_beyond +=
+                message->type == LEASE_MESSAGE_METER && clock_utc_ms(&clock_system) > first_end_ms;
+        }
+    }
+    return true;
+}
+
+/* Where the machine is so busy that it comes to the renewal after the first end, that is later. */
+static void lease_that_is_renewed_runs_past_its_first_end(void **state)
+{
+    struct market *market = *state;
+    int64_t first_run_ms = FIRST_RUN_MS;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    while (!outlives(market, first_run_ms)) {
+        first_run_ms *= 2;
+        assert_true(first_run_ms < HUNG_MS / 2);
+    }
+    tell_worker(market, "done\n");
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
+    assert_nothing_left(market);
 }
 
 static void lease_that_waits_for_its_image_goes_on_when_the_market_comes_back(void **state)
@@ -564,6 +604,7 @@ static int run(void)
         DAEMON_TEST(lease_has_the_cores_that_it_is_paid_for),
         DAEMON_TEST(keeper_hangs_up_when_its_process_has_ended),
         DAEMON_TEST(lease_nobody_takes_up_ends_when_it_expires),
+        DAEMON_TEST(lease_that_is_renewed_runs_past_its_first_end),
         DAEMON_TEST(lease_that_waits_for_its_image_goes_on_when_the_market_comes_back),
         DAEMON_TEST(lease_is_lost_with_its_keeper),
         DAEMON_TEST(lease_whose_keeper_went_with_the_daemon_is_lost),

@@ -236,7 +236,7 @@ void tenancy_renew(struct tenancy *tenancy, int64_t expires_ms)
     if (tenancy->has_ended || tenancy->is_stop_wanted || expires_ms <= tenancy->document.expires_ms)
         return;
     tenancy->document.expires_ms = expires_ms;
-    log_event(LOG_INFO, "lease_renewed", "lease=%" PRIu64, tenancy->document.lease);
+    log_event(LOG_INFO, "lease_end_renewed", "lease=%" PRIu64, tenancy->document.lease);
     tenancy_start_expiry(tenancy);
 }
 

@@ -141,9 +141,9 @@ market: {max_run_time: 900s}
 
 
 def renewed(tmp_path, lease):
-    """True once the lease's keeper has the new end."""
+    """The lease's keeper has set its end anew. The market logs its own part as lease_renewed."""
     log = pathlib.Path(f"{tmp_path}/{lease['machine_name']}.log")
-    return f" lease_renewed lease={lease['id']}\n" in log.read_text()
+    return f" lease_end_renewed lease={lease['id']}\n" in log.read_text()
 
 
 def test_a_machine_is_taken_back_a_job_gets_more_time_and_a_worker_is_let_go(place, tmp_path):
