@@ -161,5 +161,5 @@ int run_spec_make(struct arena *arena, const struct run_options *wanted, struct 
     json_object_end(&writer);
     if (buffer_check(&json, error) < 0)
         return -1;
-    return job_spec_read(arena, buffer_text(&json), out_spec, error);
+    return job_spec_read_new(arena, buffer_text(&json), out_spec, error);
 }

@@ -110,6 +110,10 @@ void job_write_mounts_kind(struct json_writer *writer, const struct job_field *f
 MUST_CHECK int job_spec_read_tree(struct arena *arena, const struct job_node *root,
                                   const char *file_name, struct job_spec *out_spec,
                                   struct buffer *more, struct error *error);
+/* The same of a new job: job_spec_read_new. */
+MUST_CHECK int job_spec_read_new_tree(struct arena *arena, const struct job_node *root,
+                                      const char *file_name, struct job_spec *out_spec,
+                                      struct buffer *more, struct error *error);
 
 /* Whether a value of JOB_FIELD_DATA is a path: it has a dot or a slash. */
 bool job_data_is_path(struct text data);

@@ -229,7 +229,7 @@ int job_file_parse(struct arena *arena, struct text yaml, const char *file_name,
     yaml_parser_delete(&parse.yaml);
     if (result < 0)
         return -1;
-    return job_spec_read_tree(arena, root, file_name, out_spec, more, error);
+    return job_spec_read_new_tree(arena, root, file_name, out_spec, more, error);
 }
 
 int job_file_read(struct arena *arena, const char *path, struct job_spec *out_spec,

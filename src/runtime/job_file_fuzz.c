@@ -39,7 +39,9 @@ static void check_round_trip(struct arena *arena, const struct job_spec *spec)
     ASSERT(result == 0);
     job_spec_write(&again, &second);
     ASSERT(first.size == second.size && !memcmp(first.data, second.data, first.size));
-    check_file(arena, spec, &first);
+    /* A file is of a new job; one that is only stored may have what that may not. */
+    if (job_spec_read_new(arena, buffer_text(&first), &again, &error) == 0)
+        check_file(arena, spec, &first);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

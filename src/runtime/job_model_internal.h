@@ -25,3 +25,6 @@ MUST_CHECK int job_data_check(const struct job_node *root, const char *file_name
 /* What belongs to which runtime: fills in the runtime, and what it implies. */
 MUST_CHECK int job_runtime_check(const struct job_node *root, const char *file_name,
                                  struct job_spec *spec, struct error *error);
+/* Refuses what jobs that were stored by older versions may have, and new ones may not. */
+MUST_CHECK int job_runtime_check_new(const struct job_node *root, const char *file_name,
+                                     const struct job_spec *spec, struct error *error);

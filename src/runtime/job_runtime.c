@@ -136,12 +136,6 @@ static int check_foreign(const struct job_node *root, const char *file_name,
                                 error);
     if (!is_command && job_spec_wheels(spec))
         return job_table_refuse(root, file_name, "inputs", "wheels are for runtime command", error);
-    /* The kernels of our own models run on CPUs; a leased GPU would be paid for and stay idle. */
-    if (!is_command && spec->resources.accelerators.count_milli > 0)
-        return job_table_refuse(root, file_name, "resources.accelerators",
-                                "runtime native trains on CPUs only: leave it out, or use a "
-                                "runtime whose program uses GPUs, like torch",
-                                error);
     if (!text_equal(spec->runtime, TEXT("tensorflow")) && job_node_find(root, TEXT("tensorflow")))
         return job_table_refuse(root, file_name, "tensorflow", "is for runtime tensorflow", error);
     if (!text_equal(spec->runtime, TEXT("torch")) && job_node_find(root, TEXT("torch")))
@@ -211,4 +205,16 @@ int job_runtime_check(const struct job_node *root, const char *file_name, struct
     if (check_packages(root, file_name, spec, error) < 0 || check_mounts(spec, error) < 0)
         return -1;
     return job_spec_is_gathered(spec) ? check_gathered(root, file_name, spec, error) : 0;
+}
+
+int job_runtime_check_new(const struct job_node *root, const char *file_name,
+                          const struct job_spec *spec, struct error *error)
+{
+    /* The kernels of our own models run on CPUs; a leased GPU would be paid for and stay idle. */
+    if (!job_spec_is_command(spec) && spec->resources.accelerators.count_milli > 0)
+        return job_table_refuse(root, file_name, "resources.accelerators",
+                                "runtime native trains on CPUs only: leave it out, or use a "
+                                "runtime whose program uses GPUs, like torch",
+                                error);
+    return 0;
 }

@@ -472,6 +472,17 @@ int job_spec_read_tree(struct arena *arena, const struct job_node *root, const c
     return 0;
 }
 
+int job_spec_read_new_tree(struct arena *arena, const struct job_node *root, const char *file_name,
+                           struct job_spec *out_spec, struct buffer *more, struct error *error)
+{
+    struct job_spec spec;
+    if (job_spec_read_tree(arena, root, file_name, &spec, more, error) < 0 ||
+        job_runtime_check_new(root, file_name, &spec, error) < 0)
+        return -1;
+    *out_spec = spec;
+    return 0;
+}
+
 int job_spec_read(struct arena *arena, struct text json, struct job_spec *out_spec,
                   struct error *error)
 {
@@ -479,6 +490,15 @@ int job_spec_read(struct arena *arena, struct text json, struct job_spec *out_sp
     if (job_node_read_json(arena, json, &root, error) < 0)
         return error_wrap(error, "job spec");
     return job_spec_read_tree(arena, root, NULL, out_spec, NULL, error);
+}
+
+int job_spec_read_new(struct arena *arena, struct text json, struct job_spec *out_spec,
+                      struct error *error)
+{
+    struct job_node *root;
+    if (job_node_read_json(arena, json, &root, error) < 0)
+        return error_wrap(error, "job spec");
+    return job_spec_read_new_tree(arena, root, NULL, out_spec, NULL, error);
 }
 
 void job_spec_write(const struct job_spec *spec, struct buffer *json)

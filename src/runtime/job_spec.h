@@ -257,9 +257,15 @@ struct job_spec {
  * Reads a spec from JSON. INVALID with one sentence that names the field ("train.batch: must be
  * from 1 to 65536"): an unknown or missing field, a wrong type, a value out of range, or a field of
  * the format that runtime `native` does not support yet.
+ *
+ * What the market once took it reads for good: this is for jobs that are stored.
  */
 MUST_CHECK int job_spec_read(struct arena *arena, struct text json, struct job_spec *out_spec,
                              struct error *error);
+/* For a job that comes in. It refuses besides what only older versions took: GPUs of runtime
+ * `native`. */
+MUST_CHECK int job_spec_read_new(struct arena *arena, struct text json, struct job_spec *out_spec,
+                                 struct error *error);
 
 /* Canonical: every field in table order, optional ones only when given. Equal specs give equal
  * bytes, and job_spec_read gives the same spec back. */

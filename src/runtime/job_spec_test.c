@@ -273,6 +273,29 @@ TEST(what_belongs_to_another_runtime_is_refused)
     assert_refused("{\"name\":\"j\",\"run\":\"\\u0000\"}", "run: must not contain a NUL character");
 }
 
+TEST(gpus_of_a_native_job_are_refused_when_it_comes_and_read_when_it_is_stored)
+{
+    static const char refusal[] =
+        "resources.accelerators: runtime native trains on CPUs only: leave it out, or use a "
+        "runtime whose program uses GPUs, like torch";
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct text json =
+        TEXT("{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":\"mnist\"},"
+             "\"resources\":{\"accelerators\":\"T4:2\"}}");
+    struct error error;
+    struct job_spec spec, again;
+    ASSERT_FAILS(job_spec_read_new(arena, json, &spec, &error), ERROR_INVALID);
+    assert_string_equal(error.message, refusal);
+    ASSERT_OK(job_spec_read(arena, json, &spec, &error));
+    assert_int_equal(spec.resources.accelerators.count_milli, 2000);
+    struct buffer stored AUTO_BUFFER;
+    buffer_init(&stored, JOB_SPEC_SIZE_MAX);
+    job_spec_write(&spec, &stored);
+    ASSERT_OK(job_spec_read(arena, buffer_text(&stored), &again, &error));
+    assert_int_equal(again.resources.accelerators.count_milli, 2000);
+    ASSERT_OK(job_spec_read_new(arena, text_of(whole), &spec, &error));
+}
+
 TEST(the_schema_names_every_field_and_its_limits)
 {
     struct buffer out AUTO_BUFFER;
@@ -301,6 +324,7 @@ int main(void)
         cmocka_unit_test(a_command_has_no_training),
         cmocka_unit_test(a_framework_is_a_command_with_a_network),
         cmocka_unit_test(what_belongs_to_another_runtime_is_refused),
+        cmocka_unit_test(gpus_of_a_native_job_are_refused_when_it_comes_and_read_when_it_is_stored),
         cmocka_unit_test(the_schema_names_every_field_and_its_limits),
     };
     return cmocka_run_group_tests_name("job_spec", tests, NULL, NULL);

@@ -374,7 +374,7 @@ void handle_job_create(struct http_request *request, void *context)
     struct job_spec *spec = &submission->spec;
     struct error error;
     call->context = submission;
-    if (job_spec_read(call->arena, http_request_body(request), spec, &error) < 0) {
+    if (job_spec_read_new(call->arena, http_request_body(request), spec, &error) < 0) {
         http_reply_error(request, &error);
         return;
     }

@@ -158,7 +158,7 @@ void handle_quote_create(struct http_request *request, void *context)
     struct job_spec *spec = arena_alloc(call->arena, sizeof(*spec));
     struct error error;
     look->spec = spec;
-    if (job_spec_read(call->arena, http_request_body(request), spec, &error) < 0 ||
+    if (job_spec_read_new(call->arena, http_request_body(request), spec, &error) < 0 ||
         handle_job_request(call, spec, &look->request, &error) < 0 ||
         cloud_fit_job(call->server->cloud, spec, &look->request, &look->machine_hourly_micro,
                       &error) < 0) {

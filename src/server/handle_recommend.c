@@ -156,7 +156,7 @@ static int check_limits(const struct recommend_body *body, struct error *error)
 static int read_job(struct call *call, struct making *making, struct error *error)
 {
     struct job_spec spec;
-    if (job_spec_read(call->arena, making->body.job, &spec, error) < 0)
+    if (job_spec_read_new(call->arena, making->body.job, &spec, error) < 0)
         return error_wrap(error, "job");
     if (job_spec_is_command(&spec))
         return error_set(
