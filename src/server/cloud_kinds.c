@@ -37,20 +37,6 @@ static double losses_per_hour(const struct catalogue_type *type)
     return -log1p(-fmin(share, 0.99)) / hours_per_month;
 }
 
-/* What their makers say; no catalogue has it. */
-static int64_t gpu_ram_bytes(const char *gpu)
-{
-    static const struct {
-        const char *name;
-        int64_t gib;
-    } known[] = {{"T4", 16},        {"A10G", 24}, {"L4", 24},    {"L40S", 48}, {"A100", 40},
-                 {"A100-80GB", 80}, {"H100", 80}, {"H200", 141}, {"V100", 16}};
-    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-        if (strcmp(known[i].name, gpu) == 0)
-            return known[i].gib << 30;
-    return 0;
-}
-
 bool cloud_kinds_is_gpu(const char *gpu, struct text model)
 {
     return model.size == 0 || (strncmp(gpu, model.data, model.size) == 0 &&
@@ -59,10 +45,7 @@ bool cloud_kinds_is_gpu(const char *gpu, struct text model)
 
 static bool suits(const struct catalogue_type *type, const struct cloud_kinds_wish *wish)
 {
-    return type->vcpus > 0 && type->memory_mib << 20 >= wish->memory_bytes &&
-           type->gpu_milli >= wish->gpus_milli &&
-           (wish->gpus_milli == 0 || (cloud_kinds_is_gpu(type->gpu, wish->gpu_model) &&
-                                      gpu_ram_bytes(type->gpu) >= wish->gpu_ram_bytes));
+    return type->vcpus > 0 && type->memory_mib << 20 >= wish->memory_bytes;
 }
 
 static struct candidate instance_of(const struct catalogue_type *type,
@@ -76,7 +59,6 @@ static struct candidate instance_of(const struct catalogue_type *type,
         .source = is_spot ? CANDIDATE_SPOT : CANDIDATE_ON_DEMAND,
         .speed_weight = SPEED_MILLI,
         .cores_milli = (uint32_t)(type->vcpus * CORES_MILLI_PER_VCPU),
-        .gpu_count = wish->gpus_milli > 0 ? (uint32_t)((type->gpu_milli + 999) / 1000) : 0,
         .price_micro_per_hour = cloud_kinds_credits_micro(usd_micro, wish->micro_per_usd),
         .count_max = INSTANCES_MAX,
         .bytes_per_s = 125e3 * (double)type->bandwidth_mbps,
@@ -141,7 +123,7 @@ size_t cloud_kinds(struct arena *arena, const struct catalogue *catalogue,
         if (wish->wants_spot && type->spot_usd_micro_per_hour_max > 0)
             candidates[count++] = instance_of(type, wish, true);
     }
-    for (size_t i = 0; i < functions && wish->wants_functions && wish->gpus_milli == 0; i++) {
+    for (size_t i = 0; i < functions && wish->wants_functions; i++) {
         const struct catalogue_function *function = catalogue_function_at(catalogue, i);
         if (text_is(region, function->region) && function->architecture == CLOUD_X86_64)
             count += functions_of(arena, function, wish, &candidates[count]);

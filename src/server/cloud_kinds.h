@@ -14,20 +14,18 @@
 
 struct cloud_kinds_wish {
     bool wants_on_demand, wants_spot, wants_functions;
-    int64_t memory_bytes;  /* of a worker */
-    int64_t gpus_milli;    /* of a worker; 0: none, and those that are there are not used */
-    struct text gpu_model; /* empty: any; "A100" is "A100-80GB" too */
-    int64_t gpu_ram_bytes; /* of each GPU, at least */
+    int64_t memory_bytes; /* of a worker */
     int64_t micro_per_usd;
     struct text region; /* "": the catalogue's first */
 };
 
-/* Those of the region; *out_candidates lives in the arena, their names are the
- * catalogue's. Returns how many. */
+/* Those of the region, for jobs that train on CPUs: a GPU is not used. *out_candidates lives in the
+ * arena, their names are the catalogue's. Returns how many. */
 size_t cloud_kinds(struct arena *arena, const struct catalogue *catalogue,
                    const struct cloud_kinds_wish *wish, struct candidate **out_candidates);
 
-/* Whether a catalogue's GPU is of the model that is asked for; none: any is. */
+/* Whether a catalogue's GPU is of the model that is asked for, as "A100-80GB" is an "A100"; none:
+ * any is. */
 bool cloud_kinds_is_gpu(const char *gpu, struct text model);
 
 /* Microcredits: a core's hour at a cloud costs what one costs in a market that begins. */

@@ -44,7 +44,7 @@ TEST(instances_of_one_region_are_candidates_with_their_prices_in_credits)
     assert_int_equal(found[1].price_micro_per_hour, 60000);
     assert_true(found[1].losses_per_hour > 0);
     assert_string_equal(found[2].name, "g4dn.xlarge");
-    assert_int_equal(found[2].gpu_count, 0); /* it was not asked for */
+    assert_int_equal(found[2].gpu_count, 0); /* it is not used */
 }
 
 TEST(the_region_is_the_one_wished_for)
@@ -60,7 +60,7 @@ TEST(the_region_is_the_one_wished_for)
     assert_int_equal(kinds(arena, wish, &found), 0);
 }
 
-TEST(what_is_too_small_or_has_no_gpu_is_left_out)
+TEST(what_is_too_small_is_left_out)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
     struct candidate *found;
@@ -69,13 +69,6 @@ TEST(what_is_too_small_or_has_no_gpu_is_left_out)
               (struct cloud_kinds_wish){.wants_on_demand = true, .memory_bytes = INT64_C(8) << 30},
               &found),
         3);
-    assert_int_equal(kinds(arena,
-                           (struct cloud_kinds_wish){.wants_on_demand = true,
-                                                     .wants_functions = true,
-                                                     .gpus_milli = 1000},
-                           &found),
-                     3);
-    assert_int_equal(found[0].gpu_count, 1);
 }
 
 TEST(functions_come_in_some_sizes_and_end_by_themselves)
@@ -98,37 +91,22 @@ TEST(dollars_are_rounded_up)
     assert_true(cloud_kinds_micro_per_usd() > 0);
 }
 
-static size_t with_gpu(struct arena *arena, const char *model, int64_t gib, struct candidate **out)
+TEST(a_gpu_is_of_a_model_whatever_its_memory)
 {
-    return kinds(arena,
-                 (struct cloud_kinds_wish){.wants_on_demand = true,
-                                           .gpus_milli = 1000,
-                                           .gpu_model = text_of(model),
-                                           .gpu_ram_bytes = gib << 30},
-                 out);
-}
-
-TEST(gpus_are_of_the_model_and_memory_asked_for)
-{
-    AUTO(arena) struct arena *arena = arena_new(0);
-    struct candidate *found;
-    assert_int_equal(with_gpu(arena, "", 0, &found), 3);
-    assert_int_equal(with_gpu(arena, "A100", 0, &found), 2);
-    assert_int_equal(with_gpu(arena, "A100-80GB", 0, &found), 1);
-    assert_string_equal(found[0].name, "p4de.24xlarge");
-    assert_int_equal(with_gpu(arena, "A100", 60, &found), 1);
-    assert_int_equal(with_gpu(arena, "", 24, &found), 2);
-    assert_int_equal(with_gpu(arena, "A10", 0, &found), 0);
-    assert_int_equal(with_gpu(arena, "T4", 24, &found), 0);
+    assert_true(cloud_kinds_is_gpu("A100-80GB", TEXT("A100")));
+    assert_true(cloud_kinds_is_gpu("A100-80GB", TEXT("A100-80GB")));
+    assert_true(cloud_kinds_is_gpu("T4", TEXT("")));
+    assert_false(cloud_kinds_is_gpu("A100", TEXT("A100-80GB")));
+    assert_false(cloud_kinds_is_gpu("A100", TEXT("A10")));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpus_are_of_the_model_and_memory_asked_for),
+        cmocka_unit_test(a_gpu_is_of_a_model_whatever_its_memory),
         cmocka_unit_test(instances_of_one_region_are_candidates_with_their_prices_in_credits),
         cmocka_unit_test(the_region_is_the_one_wished_for),
-        cmocka_unit_test(what_is_too_small_or_has_no_gpu_is_left_out),
+        cmocka_unit_test(what_is_too_small_is_left_out),
         cmocka_unit_test(functions_come_in_some_sizes_and_end_by_themselves),
         cmocka_unit_test(dollars_are_rounded_up),
     };

@@ -326,9 +326,6 @@ static int read_catalogue(struct making *making, struct candidate **out_candidat
                                    .wants_spot = wants_kind(body, CANDIDATE_SPOT),
                                    .wants_functions = wants_kind(body, CANDIDATE_FUNCTION),
                                    .memory_bytes = making->wanted.worker.ram_bytes,
-                                   .gpus_milli = making->wanted.worker.gpus_milli,
-                                   .gpu_model = text_of(making->wanted.wishes.gpu_model),
-                                   .gpu_ram_bytes = making->wanted.wishes.gpu_ram_bytes,
                                    .micro_per_usd = making->micro_per_usd,
                                    .region = making->region},
         out_candidates);
