@@ -131,6 +131,8 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   seen.lease = await page.locator(".leases tbody tr").first().textContent();
   // Its first tick has come: what it uses and earned.
   await until(() => /MiB.*MiB|GiB.*MiB/.test(document.querySelector(".leases tbody tr")?.textContent ?? ""));
+  // The rows of a busy machine say 0.00 cores at first.
+  await until(() => Number.parseFloat(document.querySelector(".leases tbody td.right")?.textContent) > 0);
   seen.used = await page.locator(".leases tbody td.right").first().textContent();
   await glance("lend");
   await look("lend-machine");

@@ -106,8 +106,8 @@ def test_a_job_that_diverges_fails_and_leaves_its_last_good_model(place):
     job_file = JOB.format(model="logistic", data=folder / "petals.csv")
     # Once the rate passes 2, the decay throws every weight further out than it was.
     job_file = job_file.replace("epochs: 40, optimizer: {lr: 0.2}",
-                                "epochs: 1000000, optimizer: {lr: 50, weight_decay: 1, schedule: {warmup: 100000}}")
-    (folder / "job.yaml").write_text(job_file.replace("local_steps: 4", "local_steps: 4, gamma: 200ms"))
+                                "epochs: 1000000, optimizer: {lr: 50, weight_decay: 1, schedule: {warmup: 400000}}")
+    (folder / "job.yaml").write_text(job_file.replace("local_steps: 4", "local_steps: 4, gamma: 100ms"))
     done = souk(place, "job", "submit", "-y", "--json", str(folder / "job.yaml"))
     assert done.returncode == 1, done
     job = json.loads(done.stdout)

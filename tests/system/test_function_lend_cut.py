@@ -13,7 +13,7 @@ def test_calls_are_no_longer_than_their_time_and_followed_by_others(tmp_path):
     market = Market(tmp_path / "market")
     token = market.sign_up("borrower")
     lender = FunctionLender(market, market.sign_up("lender"), tmp_path / "functions", "--function-memory", "128",
-                            "--function-timeout", "1500ms")
+                            "--function-timeout", "5s")
     try:
         job = submit(market, token, 1, resources={"memory": "0.25+", "cpus": "0.1+", "labels": "function"},
                      train={"model": "lstm", "batch": 8, "target": {"accuracy": 1, "min_time": "1h"}},

@@ -372,7 +372,7 @@ def test_after_a_restart_in_the_middle_it_is_posted_again(ann):
     ann.post(files, "long.txt.gz", text)
     wait_for("the reader", lambda: hold_reader(market))
     assert market.stop(signal.SIGTERM) == 0
-    assert not readers(market)
+    wait_for("the reader's end", lambda: not readers(market))
     market.start()
 
 
