@@ -178,12 +178,9 @@ static int v2_set_limits(const struct cgroup *cgroup, const struct cgroup_limits
     snprintf(text, sizeof(text), "%" PRId64, limits->memory_bytes);
     if (cgroup_write(folder, "memory.max", text, error) < 0)
         return -1;
-    /* Absent where swap is not accounted for; one process's end for lack of memory ends them all.
-     */
+    /* Absent where swap is not accounted for. */
     if (cgroup_read_number(folder, "memory.swap.current", NULL) >= 0 &&
         cgroup_write(folder, "memory.swap.max", "0", error) < 0)
-        return -1;
-    if (cgroup_write(folder, "memory.oom.group", "1", error) < 0)
         return -1;
     snprintf(text, sizeof(text), "%" PRId64, limits->pids_max);
     if (cgroup_write(folder, "pids.max", text, error) < 0)
