@@ -18,14 +18,14 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const sizes = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
-export const colours = ["light", "dark"];
 
 const HUNG_MS = 120_000; // clock: a wait this long has hung, even on a busy machine
 const LOOK_MS = 20; // clock: poll interval of `until`; scrolling and canvas painting raise no event
 const pictures = process.env.SOUK_SCREENS;
-// axe-core checks both sizes and both colours; pictures show all four combinations.
-const looks = pictures ? Object.keys(sizes).flatMap((size) => colours.map((colour) => [size, colour]))
-  : [["wide", "light"], ["phone", "dark"]];
+// The other colour of a size differs in its contrasts alone: only those are checked there.
+const allRules = {};
+const contrasts = { runOnly: ["color-contrast"] };
+const looks = [["wide", "dark", contrasts], ["wide", "light", allRules], ["phone", "light", contrasts], ["phone", "dark", allRules]];
 
 // Polls inside the page, which is cheap. The page's CSP forbids the eval of waitForFunction.
 async function until(page, holds, given) {
@@ -75,14 +75,15 @@ function noteToasts() {
 
 // Lists the page's accessibility violations, one a line. Each document loads the half a megabyte of axe-core only once, and
 // only violations come back.
-async function violations(context, page, without) {
+async function violations(context, page, without, rules) {
   if (await page.evaluate(() => window.axe === undefined)) {
     const session = await context.newCDPSession(page);
     await session.send("Runtime.evaluate", { expression: `(() => {${axe}})(); 0` });
     await session.detach();
   }
-  const found = await page.evaluate(async (exclude) =>
-    (await window.axe.run({ include: [["html"]], exclude }, { resultTypes: ["violations"] })).violations, without.map((each) => [each]));
+  const found = await page.evaluate(async ({ exclude, rules }) =>
+    (await window.axe.run({ include: [["html"]], exclude }, { resultTypes: ["violations"], ...rules })).violations,
+  { exclude: without.map((each) => [each]), rules });
   return found.flatMap((rule) =>
     rule.nodes.map((node) => `${rule.id}: ${node.target.join(" ")}: ${node.failureSummary?.split("\n")[1]?.trim() ?? ""}`));
 }
@@ -108,7 +109,7 @@ function parts(context, page, folder, seen) {
     // Checks the page in both sizes and both colours. Overflow goes to seen.wide, axe-core's findings to seen.violations.
     // Saves a picture NAME-SIZE-COLOUR.png of each. `without`: selectors that axe-core skips.
     async look(name, { without = [], ...options } = {}) {
-      for (const [size, colorScheme] of looks) {
+      for (const [size, colorScheme, rules] of looks) {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize(sizes[size]);
         await settle(page);
@@ -125,7 +126,7 @@ function parts(context, page, folder, seen) {
         });
         if (isWide) seen.wide.push(which);
         if (isCut && size === "wide") seen.wide.push(`${which}: a table`);
-        for (const violation of await violations(context, page, without)) seen.violations.push(`${which}: ${violation}`);
+        for (const violation of await violations(context, page, without, rules)) seen.violations.push(`${which}: ${violation}`);
         // Make the window as high as the page, so that sticky bars appear in their place.
         if (pictures) await page.setViewportSize({ ...sizes[size], height: Math.max(sizes[size].height, height) });
         await shoot(which, options);
