@@ -11,7 +11,7 @@ HUNG_S = 30  # what has not ended by then has hung
 
 
 def cores():
-    """Those that this process may use: fewer than the machine's where it is bound to some."""
+    """How many cores this process may use; a container or taskset may leave fewer than the machine has."""
     return len(os.sched_getaffinity(0))
 
 

@@ -86,8 +86,7 @@ struct search {
     struct image_hold *hold;
 };
 
-/* The kernel's own time of a file is some milliseconds coarse: of two uses nobody would be first.
- */
+/* The kernel's own file times are milliseconds coarse: two uses would get the same one. */
 static int note_use(int fd)
 {
     struct timespec now;

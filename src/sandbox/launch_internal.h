@@ -48,7 +48,7 @@ struct child {
     rlim_t memory_bytes;
     rlim_t file_bytes;    /* 0: any */
     rlim_t process_count; /* 0: any */
-    bool counts_inside;   /* those of its own user namespace; else all of the user's */
+    bool counts_inside;   /* limits its own user namespace; false: all that the user has */
 };
 
 /* Up to three; NULL ends them. */

@@ -22,8 +22,8 @@ TEST(own_process_is_read_with_its_parent_and_threads)
 
 TEST(memory_is_what_is_held_not_what_is_mapped_from_a_file)
 {
-    /* Of more than the kernel leaves uncounted on its cores, and beside this program: /tmp may be
-     * memory. */
+    /* The kernel counts pages in batches on each core: the file is larger than those. It lies
+     * beside this program, since /tmp may be memory. */
     const size_t size = 64 << 20;
     char path[4096];
     const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 8);
