@@ -16,6 +16,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
@@ -258,9 +259,12 @@ static int launch_give_pipe(int fd)
 static bool kernel_counts_apart(void)
 {
     struct utsname system;
-    int major = 0, minor = 0;
-    return uname(&system) == 0 && sscanf(system.release, "%d.%d", &major, &minor) == 2 &&
-           (major > 5 || (major == 5 && minor >= 14));
+    if (uname(&system) < 0)
+        return false;
+    char *end;
+    const long major = strtol(system.release, &end, 10);
+    const long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+    return major > 5 || (major == 5 && minor >= 14);
 }
 
 static void launch_limit_processes(struct child *child, int64_t pids_max)
