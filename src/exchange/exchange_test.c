@@ -256,15 +256,15 @@ TEST(a_successor_ends_by_what_was_done_before_it_too)
 {
     AUTO(bench) struct bench *bench = bench_new();
     struct exchange_server_options options = server_options(bench, "bsp");
-    options.done =
-        (struct exchange_progress_made){.elapsed_ms = 3600000, .samples = (EPOCHS - 1) * SAMPLES};
+    options.done = (struct exchange_progress_made){.elapsed_ms = 3600000,
+                                                   .samples = (uint64_t)(EPOCHS - 1) * SAMPLES};
     options.min_time_ms = 3600000;
     bench_run(bench, &options);
     assert_target_reached(bench);
 
     AUTO(bench) struct bench *other = bench_new();
     options = server_options(other, "bsp");
-    options.done.samples = (EPOCHS - 1) * SAMPLES;
+    options.done.samples = (uint64_t)(EPOCHS - 1) * SAMPLES;
     options.epochs = EPOCHS;
     other->target_accuracy = 0;
     bench_run(other, &options);

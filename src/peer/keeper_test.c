@@ -395,12 +395,12 @@ static void expire(struct market *market)
     tell_keeper(fd, &take);
     wait_for_keeper(fd);
     tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_MARKET,
-                                             .market = {.ahead_ms = 3 * LONG_RUN_MS,
+                                             .market = {.ahead_ms = INT64_C(3) * LONG_RUN_MS,
                                                         .server_url = TEXT("http://127.0.0.1:1"),
                                                         .link_address = TEXT("127.0.0.1:1")}});
     buffer_init(&packet, LEASE_MESSAGE_SIZE_MAX);
     wire_put_u16(&packet, LEASE_MESSAGE_RENEW);
-    write_renewal(market, 2 * LONG_RUN_MS, &packet);
+    write_renewal(market, INT64_C(2) * LONG_RUN_MS, &packet);
     assert_int_equal(send(fd, packet.data, packet.size, 0), packet.size);
     tell_keeper(fd, &take); /* answered in the order sent */
     wait_for_keeper(fd);

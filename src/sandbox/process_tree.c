@@ -71,15 +71,15 @@ int process_read(pid_t pid, struct process_info *out_info, struct error *error)
 
 int64_t process_memory_bytes(pid_t pid)
 {
+    static const char *const held[] = {"RssAnon:", "RssShmem:"};
     char path[64], line[256];
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
     AUTO_FILE FILE *status = fopen(path, "re");
-    long long bytes = 0, kilobytes;
+    int64_t bytes = 0;
     while (status && fgets(line, sizeof(line), status))
-        if (sscanf(line, "RssAnon: %lld kB", &kilobytes) ==
-                1 || // NOLINT(cert-err34-c): the kernel's
-            sscanf(line, "RssShmem: %lld kB", &kilobytes) == 1) // NOLINT(cert-err34-c): likewise
-            bytes += kilobytes * 1024;
+        for (size_t i = 0; i < sizeof(held) / sizeof(*held); i++)
+            if (strncmp(line, held[i], strlen(held[i])) == 0)
+                bytes += strtoll(line + strlen(held[i]), NULL, 10) * 1024;
     return bytes;
 }
 
