@@ -145,6 +145,7 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, glance,
   });
   seen.earned = await page.locator(".figure:has-text('Earned in all') strong").textContent();
   seen.earnings = await page.locator(".earnings .faint").textContent();
+  await until(() => !document.querySelector(".reputation pre")?.textContent.includes("(0.00 + 1)"));
   seen.reputation = await page.locator(".reputation pre").textContent();
   await page.click(".earnings [role=tab]:has-text('Last 30 days')");
   await page.waitForSelector(".earnings .chart[aria-label*='30 days']");

@@ -26,7 +26,8 @@ NAMES = ("API_TOKEN", "RENAMED", "GIVEN", "WRITTEN")
 def where_it_is(folder, words):
     """Every file below the folder, and every process's arguments, that has one of the words."""
     found = []
-    for path in [*folder.rglob("*"), *pathlib.Path("/proc").glob("[0-9]*/cmdline")]:
+    below = [pathlib.Path(at, name) for at, _, names in os.walk(folder) for name in names]  # folders may go meanwhile
+    for path in [*below, *pathlib.Path("/proc").glob("[0-9]*/cmdline")]:
         try:
             if path.is_file() and any(word.encode() in path.read_bytes() for word in words):
                 found.append(str(path))

@@ -125,10 +125,20 @@ def test_a_job_says_which_policy_auto_chose_and_how_vectors_travel(place):
     market, token, folder = place
     write_rows(folder / "petals.csv")
     job_file = JOB.format(model="logistic", data=folder / "petals.csv")
-    (folder / "job.yaml").write_text(job_file.replace("policy: bsp, local_steps: 4", "policy: auto, compress: f16"))
-    done = souk(place, "job", "submit", "-y", "--json", str(folder / "job.yaml"))
+    job_file = job_file.replace("policy: bsp, local_steps: 4", "policy: auto, compress: f16").replace("epochs: 40", "epochs: 1000000")
+    (folder / "job.yaml").write_text(job_file)
+    done = souk(place, "job", "submit", "-y", "-d", "--json", str(folder / "job.yaml"))
     assert done.returncode == 0, done
-    job = json.loads(done.stdout)
+    number = json.loads(done.stdout)["id"]
+
+    def told():
+        """The job, once its server has said which policy is in force and a worker how its vectors travel."""
+        one = market.get(f"/v1/jobs/{number}", token).json
+        workers = market.get(f"/v1/jobs/{number}/metrics", token).json.get("workers", [])
+        return one if one["policy_in_force"] and any(each["codec"] for each in one["leases"]) and any(
+            each["codec"] for each in workers) else None
+
+    job = wait_for("the policy", told)
     assert job["policy"] == "auto" and job["policy_in_force"] in ("pace", "tap"), job
     assert job["policy_reason"].startswith(job["policy_in_force"]), job
     codecs = {lease["codec"] for lease in job["leases"]}  # empty: the server's, and a worker's that others outran
@@ -137,11 +147,12 @@ def test_a_job_says_which_policy_auto_chose_and_how_vectors_travel(place):
     assert metrics["policy_reason"] == job["policy_reason"] and "f16" in {w["codec"] for w in metrics["workers"]}, metrics
     shown = souk(place, "job", "show", str(job["id"]), "--wide").stdout
     assert f"Policy:   {job['policy_reason']}\n" in shown and " f16 " in shown, shown
+    assert souk(place, "job", "cancel", "-y", str(number)).returncode == 0
 
 
 def test_what_is_wrong_with_the_file_is_said_before_anything_is_sent(place):
     market, token, folder = place
-    before = market.get("/v1/jobs", token).json["items"]
+    before = [job["id"] for job in market.get("/v1/jobs", token).json["items"]]
     write_rows(folder / "petals.csv")
     with open(folder / "petals.csv", "a", encoding="utf-8") as file:
         file.write("1.5,blue,n/a\n")
@@ -152,7 +163,7 @@ def test_what_is_wrong_with_the_file_is_said_before_anything_is_sent(place):
         (folder / "job.yaml").write_text(JOB.format(model=model, data=data))
         done = souk(place, "job", "submit", "-y", str(folder / "job.yaml"))
         assert done.returncode != 0 and said in done.stderr, (data, done)
-    assert market.get("/v1/jobs", token).json["items"] == before
+    assert [job["id"] for job in market.get("/v1/jobs", token).json["items"]] == before
 
 
 def png(path, side, shade):
