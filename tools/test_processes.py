@@ -38,22 +38,35 @@ def descendants(pid):
     return [each for child in children(pid) for each in (child, *descendants(child))]
 
 
+def reap_ended():
+    """Reaps one child that has ended. ChildProcessError: there is none left, which the list of children cannot tell: the kernel
+    misses some in it while others end."""
+    if os.waitpid(-1, os.WNOHANG) == (0, 0):
+        time.sleep(0.01)  # clock: between two looks
+
+
+def signal_all(pids, number):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 def end_children():
     """At once, and orphans of orphans too."""
-    while left := children(os.getpid()):
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            signal_all(children(os.getpid()), signal.SIGKILL)
+            reap_ended()
 
 
 def ask_to_end():
     """All descendants, which clean up behind them; whoever hangs is killed."""
-    for pid in descendants(os.getpid()):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
+    told = set()
     end = time.monotonic() + HUNG_S
-    while children(os.getpid()) and time.monotonic() < end:
-        if os.waitpid(-1, os.WNOHANG) == (0, 0):
-            time.sleep(0.05)  # clock: between two looks
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < end:
+            new = set(descendants(os.getpid())) - told
+            signal_all(new, signal.SIGTERM)
+            told |= new
+            reap_ended()
     end_children()
