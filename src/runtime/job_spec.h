@@ -258,7 +258,7 @@ struct job_spec {
  * from 1 to 65536"): an unknown or missing field, a wrong type, a value out of range, or a field of
  * the format that runtime `native` does not support yet.
  *
- * What the market once took it reads for good: this is for jobs that are stored.
+ * Reads every job that the market has stored, also one that it would refuse today.
  */
 MUST_CHECK int job_spec_read(struct arena *arena, struct text json, struct job_spec *out_spec,
                              struct error *error);

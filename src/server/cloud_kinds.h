@@ -24,8 +24,8 @@ struct cloud_kinds_wish {
 size_t cloud_kinds(struct arena *arena, const struct catalogue *catalogue,
                    const struct cloud_kinds_wish *wish, struct candidate **out_candidates);
 
-/* Whether a catalogue's GPU is of the model that is asked for, as "A100-80GB" is an "A100"; none:
- * any is. */
+/* True when a catalogue's GPU is of the wanted model, as "A100-80GB" is an "A100". An empty model
+ * takes any GPU. */
 bool cloud_kinds_is_gpu(const char *gpu, struct text model);
 
 /* Microcredits: a core's hour at a cloud costs what one costs in a market that begins. */
