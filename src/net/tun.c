@@ -19,12 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define TUN_PATH "/dev/net/tun"
+
 enum step { STEP_ENTER_USER, STEP_ENTER, STEP_OPEN, STEP_MAKE, STEP_SET_UP, STEP_HAND_OVER };
 
 static const char *const step_names[] = {
     [STEP_ENTER_USER] = "enter the sandbox's user namespace",
     [STEP_ENTER] = "enter the sandbox's network namespace",
-    [STEP_OPEN] = "open \"/dev/net/tun\"",
+    [STEP_OPEN] = "open \"" TUN_PATH "\"",
     [STEP_MAKE] = "make a TUN device",
     [STEP_SET_UP] = "set up the TUN device",
     [STEP_HAND_OVER] = "hand over the TUN device",
@@ -65,7 +67,7 @@ static int make_device(const struct maker *maker, int *out_step)
         return -1;
     /* Only now: the descriptor belongs to the namespace it is opened in. */
     *out_step = STEP_OPEN;
-    const int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    const int fd = open(TUN_PATH, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -1;
     *out_step = STEP_MAKE;
@@ -228,4 +230,14 @@ int tun_open(const struct tun_options *options, int *out_fd, struct error *error
     if (own.st_ino != owner.st_ino || own.st_dev != owner.st_dev)
         maker.user_fd = user_fd;
     return run_maker(&maker, out_fd, error);
+}
+
+int tun_check(struct error *error)
+{
+    AUTO_FD int fd = open(TUN_PATH, O_RDWR | O_CLOEXEC);
+    if (fd >= 0)
+        return 0;
+    error_set_errno(error, errno, "%s", step_names[STEP_OPEN]);
+    error->code = ERROR_UNAVAILABLE;
+    return -1;
 }

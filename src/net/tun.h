@@ -31,3 +31,6 @@ struct tun_options {
  * (see net/packet.h). Waits for the child, some milliseconds. UNAVAILABLE says what is missing.
  */
 MUST_CHECK int tun_open(const struct tun_options *options, int *out_fd, struct error *error);
+
+/* Whether this user may make one. UNAVAILABLE says what is missing. */
+MUST_CHECK int tun_check(struct error *error);

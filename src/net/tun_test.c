@@ -205,7 +205,8 @@ static int run_all_as_plain_user(void)
         if (setgroups(0, NULL) < 0 || setresgid(65533, 65533, 65533) < 0 ||
             setresuid(65533, 65533, 65533) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
             _exit(1);
-        if (access("/dev/net/tun", R_OK | W_OK) < 0 || !can_make_namespaces())
+        struct error error;
+        if (tun_check(&error) < 0 || !can_make_namespaces())
             _exit(0); /* not open to plain users here */
         _exit(run_all("plain user") == 0 ? 0 : 1);
     }
@@ -217,7 +218,8 @@ static int run_all_as_plain_user(void)
 
 int main(void)
 {
-    if (access("/dev/net/tun", R_OK | W_OK) < 0 || !can_make_namespaces()) {
+    struct error error;
+    if (tun_check(&error) < 0 || !can_make_namespaces()) {
         fprintf(stderr, "skipped: no /dev/net/tun or no user namespaces here\n");
         return SKIPPED;
     }

@@ -1,5 +1,6 @@
 /* What this machine is and can enforce, for people. */
 #include "base/units.h"
+#include "net/tun.h"
 #include "peer/cache.h"
 #include "peer/owner.h"
 #include "peer/peer_internal.h"
@@ -95,6 +96,16 @@ static int write_cache(const char *state_dir, struct buffer *out, struct error *
     return buffer_check(out, error);
 }
 
+static void write_job_network(struct buffer *out)
+{
+    struct error missing;
+    if (tun_check(&missing) < 0)
+        buffer_append_format(out, "job network: missing: jobs with a network cannot run: %s\n",
+                             missing.message);
+    else
+        buffer_append_string(out, "job network: ok\n");
+}
+
 int peer_doctor(const struct peer_options *options, struct buffer *out, struct error *error)
 {
     const struct probe_options probing = peer_probe_options(options);
@@ -111,6 +122,7 @@ int peer_doctor(const struct peer_options *options, struct buffer *out, struct e
         buffer_append_format(out, "sandbox: missing: %s\n", sandbox_error.message);
     else
         sandbox_doctor(sandboxes, out);
+    write_job_network(out);
     write_packages(out);
     owner_doctor(peer_root(options), options->display, out);
     return write_cache(options->state_dir, out, error);

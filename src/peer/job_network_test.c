@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "net/relay.h"
+#include "net/tun.h"
 #include "peer/job_network.h"
 #include "sandbox/sandbox.h"
 #include "testing/testing.h"
@@ -443,8 +444,7 @@ int main(void)
             "skipped: a process with a thread, the sanitizer's, enters no user namespace\n");
     return SKIPPED;
 #endif
-    if (access("/dev/net/tun", R_OK | W_OK) < 0 ||
-        sandbox_host_open("/tmp", NULL, &host, &error) < 0) {
+    if (tun_check(&error) < 0 || sandbox_host_open("/tmp", NULL, &host, &error) < 0) {
         fprintf(stderr, "skipped: no /dev/net/tun or no sandbox here: %s\n", error.message);
         return SKIPPED;
     }

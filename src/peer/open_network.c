@@ -237,11 +237,8 @@ struct open_network_counts open_network_counts(const struct open_network *networ
 /* In a child: the library would stay in a daemon that does not use it. */
 int open_network_check(struct error *error)
 {
-    if (access("/dev/net/tun", R_OK | W_OK) < 0) {
-        error_set_errno(error, errno, "open \"/dev/net/tun\"");
-        error->code = ERROR_UNAVAILABLE;
+    if (tun_check(error) < 0)
         return -1;
-    }
     const pid_t pid = fork();
     if (pid < 0)
         return error_set_errno(error, errno, "fork");

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "net/tun.h"
 #include "peer/cache.h"
 #include "peer/daemon.h"
 #include "peer/enlist.h"
@@ -389,6 +390,20 @@ static struct keeper_functions keeper_functions(const struct peer_functions *fun
     return told;
 }
 
+/* Leases with a network would be sent here, and fail. Whoever asked for the Internet is told at
+ * once. */
+static int resolve_network(struct peer_options *options, struct error *error)
+{
+    if (options->network == OFFER_NETWORK_OPEN)
+        return open_network_check(error) < 0 ? error_wrap(error, "--network open") : 0;
+    struct error missing;
+    if (options->network == OFFER_NETWORK_JOB && tun_check(&missing) < 0) {
+        log_event(LOG_WARN, "no_job_network", "reason=\"%s\"", missing.message);
+        options->network = OFFER_NETWORK_NONE;
+    }
+    return 0;
+}
+
 static int run(const struct peer_options *given, bool *out_wants_restart, struct error *error)
 {
     struct peer_options resolved = *given;
@@ -402,9 +417,7 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
     struct lease_limits limits;
     char sdk_folder[PATH_MAX] = "";
     signal(SIGPIPE, SIG_IGN);
-    if (options->network == OFFER_NETWORK_OPEN && open_network_check(error) < 0)
-        return error_wrap(error, "--network open");
-    if (peer_make_path(options->state_dir, error) < 0 ||
+    if (resolve_network(&resolved, error) < 0 || peer_make_path(options->state_dir, error) < 0 ||
         lock_state(options->state_dir, &lock_fd, error) < 0 ||
         open_identity(options, &identity, error) < 0 ||
         machine_probe_read(&probing, &probe, error) < 0)

@@ -17,7 +17,7 @@ import time
 import pytest
 from serving import HUNG_S, PROGRAM, Market, is_built_with, own_addresses
 from terminal import Terminal
-from training import wait_for
+from training import Lender, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="sandboxes cannot run it")
 
@@ -352,6 +352,22 @@ def test_the_doctor_says_what_the_machine_is(souk, tmp_path):
     assert "python3-torch" in shown["labels"] and "GB/s" in shown["memory_speed"]
     assert shown["power"] == "battery, battery at 77 %" and shown["temperature"] == "48 °C"
     assert shown["gpus"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to hide a device")
+def test_without_tun_a_machine_is_lent_to_jobs_without_a_network(market, ada, tmp_path):
+    nowhere = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/net && exec "$@"', "-")
+    doctor = subprocess.run([*nowhere, PROGRAM, "lend", "--doctor", "--json", "--state-dir", tmp_path / "doctor"],
+                            capture_output=True, text=True, timeout=HUNG_S, check=True)
+    assert json.loads(doctor.stdout)["job_network"].startswith("missing: ")
+    lender = Lender(market, ada, tmp_path / "lend", "tunless", within=nowhere)
+    try:
+        machine = wait_for("the machine", lambda: [machine for machine in market.get("/v1/machines?mine=true", ada).json["items"]
+                                                   if machine["state"] == "online"])[0]
+    finally:
+        lender.stop()
+    assert machine["probe"]["network"] == "none"
+    assert "no_job_network" in pathlib.Path(lender.log_path).read_text()
 
 
 # ---- The three questions --------------------------------------------------------------------------
