@@ -15,8 +15,8 @@ class Souk:
         self.program = os.environ.get("SOUK_PROGRAM", str(ROOT / "build" / "souk"))
         self.home = home
         self.variables = {"HOME": str(home), "PATH": os.environ["PATH"]}
-        # Sanitizers and gcov take their settings from the environment.
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "GCOV_ERROR_FILE"):
+        # Sanitizers take their settings from the environment.
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS"):
             if name in os.environ:
                 self.variables[name] = os.environ[name]
 
