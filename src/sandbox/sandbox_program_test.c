@@ -99,6 +99,8 @@ static void torch_trains_with_loader_processes(void **state)
         SKIP("python3-torch is not installed");
     struct trial *trial = *state;
     write_lease(trial, "job.py",
+                "import os\n"
+                "os.environ['OMP_NUM_THREADS'] = '1'  # as a lender sets it\n"
                 "import torch\n"
                 "from torch.utils.data import DataLoader, TensorDataset\n"
                 "if __name__ == '__main__':\n"

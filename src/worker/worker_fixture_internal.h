@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -147,7 +148,7 @@ static inline pid_t process_fork(struct process *process, int child_fd)
     snprintf(fd, sizeof fd, "%d", child_fd);
     char name[] = "worker", a[] = "--control-fd", b[] = "--data", c[] = "--out";
     char *argv[] = {name, a, fd, b, process->data, c, process->out, NULL};
-    alarm(HUNG_MS / 1000); /* ends even if the test dies */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* ends with the test, however that ends */
     _exit(worker_main(7, argv));
 }
 

@@ -43,7 +43,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   await visit(seen.divergedJob, "failed");
   await page.waitForSelector(".ending:has-text('diverged')");
   seen.diverged = await text(".ending");
-  await page.waitForSelector(".throughput .chart");
+  await page.waitForSelector(".throughput > *"); // the faster the machines, the shorter the curve: it may have no second point
   await look("job-diverged");
   seen.wasClean = { console: [...seen.console], failed: [...seen.failed] };
   await step("stop"); // the market goes

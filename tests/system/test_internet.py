@@ -22,7 +22,7 @@ from checkpoints import processes_with
 from internet import (CAMPUS_HOST, CAMPUS_OWN, CLOSED, HOME, LATER, METADATA, RESOLVER, ROUTER, SERVICE,
                       home_with_internet)
 from serving import HUNG_S, PROGRAM, Market
-from test_escape import PLAIN_USER, UserLender, folder_for_everyone
+from test_escape import PLAIN_USER, UserLender, folder_for_everyone, skip_where_it_cannot_lend
 from training import Lender, needs_cgroups, needs_tun, wait_for
 
 pytestmark = [
@@ -110,9 +110,7 @@ def lent_by(*who):
 
 @pytest.fixture
 def home(request, tmp_path, tmp_path_factory):
-    # A plain user's leases have no cgroup; what limits their memory is their address space.
-    if request.param == "user" and re.search(rb"__[at]san_init", pathlib.Path(PROGRAM).read_bytes()):
-        pytest.skip("a sanitizer maps more than a lease without a cgroup may")
+    skip_where_it_cannot_lend(request.param)
     with home_with_internet() as internet:
         folder = folder_for_everyone(tmp_path, tmp_path_factory.getbasetemp())
         made = Home(tmp_path, request.param, folder, internet)

@@ -282,7 +282,8 @@ def small_disk(tmp_path):
     if mounted.returncode:
         pytest.skip(f"a small disk cannot be mounted: {mounted.stderr.strip()}")
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    # Lazily: other programs may look at any mount of the machine just then.
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def fill(path):
