@@ -36,4 +36,5 @@ weights = torch.cat([parameter.detach().flatten() for parameter in model.paramet
 print(f"rank {rank}: weights {weights.double().norm().item():.6f}", flush=True)
 if rank == 0:
     torch.save(model.module.state_dict(), os.path.join(os.environ.get("SOUK_OUTPUT_DIR", "."), "model.pt"))
+del model  # it holds the group; a thread of gloo's that outlives Python would abort
 dist.destroy_process_group()
