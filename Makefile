@@ -99,8 +99,7 @@ sanitized: deps web
 # Counts the lines that ran, folder by folder.
 coverage: deps test-deps web
 	@find build/coverage -name '*.gcda' -delete 2>/dev/null || :
-	@tools/run-tests coverage -LE "bench|soak"
-	@tools/coverage
+	@tools/run-tests coverage -LE "bench|soak"; status=$$?; tools/coverage; exit $$status
 
 clang: deps test-deps web
 	@tools/run-tests clang

@@ -31,8 +31,8 @@ def test_version_comes_within_ten_milliseconds(souk):
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spans.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     # CPU time, and the best of twenty: other work on the machine only ever adds.
-    sanitized = b"__asan_init" in open(souk.program, "rb").read()
-    if not sanitized:
+    program = open(souk.program, "rb").read()
+    if b"__asan_init" not in program and b"__gcov_" not in program:  # both do work of their own
         assert min(spans) < 0.010, spans
 
 
