@@ -137,7 +137,7 @@ def test_a_job_on_two_nodes_trains_and_is_billed(place):
     assert (agent["name"], agent["nodes"], agent["limit"]) == ("souk-lend", "n1", "8:00:00") and int(agent["nice"]) > 10 ** 9
     number = submit(place.market, place.borrower, 2)
     assert place.wait_workers(number, 2) == ["n1", "n2"]
-    assert cluster.lent() == ["n1", "n2"]
+    assert cluster.lent()[:2] == ["n1", "n2"]  # the next standby may run already
     bill = place.finish(number)
     workers = [line for line in bill["lines"] if line["role"] == "worker"]
     assert sorted(line["machine_name"] for line in workers) == ["n1", "n2"]
