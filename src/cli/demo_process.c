@@ -15,7 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ARGUMENT_MAX = 40, READY_SIZE_MAX = 4096, STOP_MS = 10000, LOG_SHOWN_MAX = 300 };
+enum {
+    ARGUMENT_MAX = 40,
+    READY_SIZE_MAX = 4096,
+    STOP_MS = 60000, /* longer: it hangs. A lender that is killed leaves its leases' groups */
+    LOG_SHOWN_MAX = 300
+};
 
 /* Fixed numbers in the child, above the standard three. */
 enum { CHILD_READY_FD = 8, CHILD_STOP_FD = 9 };
