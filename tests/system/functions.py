@@ -1,5 +1,6 @@
 """What tests of functions share: a host, a job, and calls by its API."""
 import base64
+import contextlib
 import functools
 import gzip
 import json
@@ -14,7 +15,7 @@ import urllib.request
 
 import training
 from serving import HUNG_S, PROGRAM
-from training import Lender, job_spec
+from training import Lender, descendants, job_spec
 
 JOB = """
 name: clothes
@@ -126,13 +127,11 @@ def instances(host):
 def instances_below(pid):
     """Of a process's descendants those that are our program and not bubblewrap."""
     found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            words = (path / "cmdline").read_bytes().split(b"\0")
-            if b"function-instance" in words and b"bwrap" not in words[0] and pid in ancestors(int(path.name)):
-                found.append(int(path.name))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+    for each in descendants(pid):
+        with contextlib.suppress(OSError):  # it has just ended
+            words = pathlib.Path(f"/proc/{each}/cmdline").read_bytes().split(b"\0")
+            if b"function-instance" in words and b"bwrap" not in words[0]:
+                found.append(each)
     return found
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from serving import HUNG_S, PROGRAM, Follower, is_built_with
 from test_owner import OwnedLender, machine_of, owned
-from training import wait_for
+from training import descendants, wait_for
 
 FIXTURE = pathlib.Path(PROGRAM).resolve().parent / "peer" / "libnvml_fixture.so"
 MINOR = 3  # as the fixture numbers the device file of its first GPU
@@ -81,11 +81,6 @@ def shown(market, token, job):
 def lease_of(market, token, job):
     leases = shown(market, token, job)["leases"]
     return leases[0] if leases else {}
-
-
-def descendants(pid):
-    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in children] + [one for child in children for one in descendants(child)]
 
 
 def inmost(pid):

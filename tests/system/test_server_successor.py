@@ -8,7 +8,6 @@ covers server/checkpoints.c, server/holdings_replace.c, worker/role_server.c, ex
 import contextlib
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -16,7 +15,7 @@ import subprocess
 import pytest
 
 from serving import HUNG_S, PROGRAM
-from training import Lender, cancel, job_spec, running, wait_for, wait_for_end
+from training import Lender, cancel, descendants, job_spec, running, wait_for, wait_for_end
 
 
 def job_of(market, token, job):
@@ -31,12 +30,6 @@ def trained(market, token, job, lease):
     """Steps that this parameter server has counted, of its predecessors' too."""
     return next((w["steps"] for w in market.get(f"/v1/jobs/{job}/metrics", token).json["workers"]
                  if w["lease"] == lease["id"]), 0)
-
-
-def descendants(pid):
-    found = [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-             for child in (task / "children").read_text().split()]
-    return found + [below for child in found for below in descendants(child)]
 
 
 def keeper_of(lender, lease):

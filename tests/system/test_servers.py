@@ -11,8 +11,8 @@ import subprocess
 import pytest
 
 from serving import HUNG_S, PROGRAM
-from test_server_successor import descendants, job_of, keeper_of, servers, trained
-from training import Lender, cancel, job_spec, running, wait_for, wait_for_end
+from test_server_successor import job_of, keeper_of, servers, trained
+from training import Lender, cancel, descendants, job_spec, running, wait_for, wait_for_end
 
 
 @pytest.fixture(scope="module")

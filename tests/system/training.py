@@ -33,6 +33,15 @@ def wait_for(what, condition, seconds=HUNG_S, step=0.2):
     pytest.fail(f"waited {seconds} s for {what}")
 
 
+def descendants(pid):
+    """Processes below this one, children before theirs. The kernel may miss some while others end."""
+    with contextlib.suppress(OSError):
+        found = [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+                 for child in (task / "children").read_text().split()]
+        return found + [below for child in found for below in descendants(child)]
+    return []  # it has just ended
+
+
 def keepers(log_path):
     """The keepers of leases, by "LEASE-FENCE", of the daemon that logs there, gone or not."""
     found = {}
