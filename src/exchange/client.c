@@ -156,7 +156,9 @@ static void push_begin(struct exchange_client *client, const float *parameters, 
         client->late_ns = client->sent_ns - client->due_ns;
     if (client->late_ns > client->settings.period_ns)
         client->late_ns = client->settings.period_ns;
-    client->is_in_flight = client->has_push = true;
+    /* A link may have broken while the update was made: then the update is lost, as one on its way
+     * would be. Nobody would ever answer it, and a worker with a push in flight makes no other. */
+    client->is_in_flight = client->has_push = client->is_joined;
     client->steps_unsent = 0;
     client->samples_unsent = 0;
     client->loss_unsent = 0;

@@ -1,73 +1,7 @@
-/* A worker whose server is played by hand in virtual time: what the time that it stands still is
- * made of. */
-#include "exchange/client_internal.h"
-#include "testing/testing.h"
+/* A worker whose server is played by hand: what the time that it stands still is made of. */
+#include "exchange/client_stage_internal.h"
 
-#include <string.h>
-#include <sys/socket.h>
-
-enum { COUNT = 20, LEASE = 100, FENCE = 4, TERM = 1 };
-#define MS INT64_C(1000000)
-
-static const float zero[COUNT];
-
-struct stage {
-    struct virtual_clock clock;
-    struct loop *loop;
-    struct link *link; /* the server's end */
-    struct exchange_client *client;
-    uint32_t joins, runs;
-    pthread_t training;
-    float parameters[COUNT];
-};
-
-static void key_of(uint8_t out_key[LINK_KEY_SIZE])
-{
-    memset(out_key, 7, LINK_KEY_SIZE);
-}
-
-static int find_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
-{
-    (void)context, (void)identity;
-    key_of(out_key);
-    return 0;
-}
-
-static void on_open(struct link *link, struct text identity, void *context)
-{
-    (void)link, (void)identity, (void)context;
-}
-
-static void on_frame(struct link *link, uint16_t type, struct text payload, void *context)
-{
-    (void)link, (void)payload;
-    struct stage *stage = context;
-    stage->joins += type == EXCHANGE_JOIN;
-    stage->runs += type == EXCHANGE_DATA;
-}
-
-static void on_close(struct link *link, const struct error *reason, void *context)
-{
-    (void)link, (void)context;
-    fail_msg("the worker closed the link: %s", reason ? reason->message : "in good order");
-}
-
-static void turn(struct stage *stage)
-{
-    struct error error;
-    ASSERT_OK(loop_step(stage->loop, -1, &error));
-}
-
-#define RUN_UNTIL(stage, condition)                                                                \
-    while (!(condition))                                                                           \
-    turn(stage)
-
-static struct exchange_client_status status_of(struct stage *stage)
-{
-    struct exchange_client_status status;
-    exchange_client_status(stage->client, &status);
-    return status;
-}
+static const struct exchange_settings by_step = {.local_steps = 1, .density = 1};
 
 /* The training thread reads the clock under the same lock. */
 static void pass(struct stage *stage, int64_t span_ns)
@@ -75,73 +9,6 @@ static void pass(struct stage *stage, int64_t span_ns)
     client_lock(stage->client);
     virtual_clock_advance(&stage->clock, span_ns);
     client_unlock(stage->client);
-}
-
-static void send_message(struct stage *stage, const struct exchange_message *message)
-{
-    struct error error;
-    struct buffer payload AUTO_BUFFER;
-    buffer_init(&payload, EXCHANGE_PAYLOAD_MAX);
-    exchange_message_encode(&payload, message);
-    ASSERT_OK(link_send_text(stage->link, (uint16_t)message->type, buffer_text(&payload), &error));
-}
-
-static void send_model(struct stage *stage, uint64_t push, int64_t held_ns)
-{
-    send_message(stage,
-                 &(struct exchange_message){
-                     .type = EXCHANGE_MODEL,
-                     .model = {.term = TERM, .push = push, .session = 1, .held_ns = held_ns}});
-}
-
-static void send_data(struct stage *stage)
-{
-    static struct vector_scratch scratch;
-    struct vector_sender sender = {0};
-    struct vector_run run;
-    struct error error;
-    vector_send_begin(&sender, zero, COUNT, CODEC_F32, 1, &scratch);
-    vector_send_next(&sender, &scratch, &run);
-    const struct text parts[2] = {{(const char *)run.head, sizeof run.head}, run.body};
-    ASSERT_OK(link_send(stage->link, EXCHANGE_DATA, parts, 2, &error));
-}
-
-static void stage_open(struct stage *stage)
-{
-    struct error error;
-    int ends[2];
-    *stage = (struct stage){0};
-    virtual_clock_init(&stage->clock, 0);
-    virtual_clock_advance(&stage->clock, 1000 * MS);
-    ASSERT_OK(loop_open(&stage->clock.clock, &stage->loop, &error));
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    const struct link_options server = {.loop = stage->loop,
-                                        .is_server = true,
-                                        .find_key = find_key,
-                                        .payload_max = EXCHANGE_PAYLOAD_MAX,
-                                        .is_bulk = true,
-                                        .callbacks = {on_open, on_frame, on_close, NULL},
-                                        .context = stage};
-    ASSERT_OK(link_open_take(&server, ends[0], &stage->link, &error));
-    struct exchange_client_options worker = {
-        .loop = stage->loop, .lease = LEASE, .fence = FENCE, .parameter_count = COUNT};
-    key_of(worker.key);
-    ASSERT_OK(exchange_client_open(&worker, &stage->client, &error));
-    exchange_client_begin(stage->client, zero);
-    ASSERT_OK(exchange_client_attach_take(stage->client, 0, ends[1], TERM, &error));
-    RUN_UNTIL(stage, stage->joins == 1);
-    send_message(stage, &(struct exchange_message){.type = EXCHANGE_SETTINGS,
-                                                   .settings = {.local_steps = 1, .density = 1}});
-    send_model(stage, 0, 0);
-    send_data(stage);
-    RUN_UNTIL(stage, status_of(stage).state == EXCHANGE_CLIENT_TRAINING);
-}
-
-static void stage_close(struct stage *stage)
-{
-    exchange_client_free(stage->client);
-    link_free(stage->link);
-    loop_free(stage->loop);
 }
 
 static void *step(void *context)
@@ -170,7 +37,7 @@ static void assert_times(struct stage *stage, int64_t waiting_ms, int64_t transf
 TEST(standing_still_is_transfer_but_for_what_the_server_held_the_answer_back)
 {
     struct stage stage;
-    stage_open(&stage);
+    stage_open(&stage, &by_step);
     step_begin(&stage);
     pass(&stage, 300 * MS);
     assert_times(&stage, 300, 0); /* as far as the worker knows its push lies there */
@@ -191,7 +58,7 @@ TEST(standing_still_is_transfer_but_for_what_the_server_held_the_answer_back)
 TEST(bytes_are_counted_both_ways_and_those_of_a_link_that_broke_stay)
 {
     struct stage stage;
-    stage_open(&stage);
+    stage_open(&stage, &by_step);
     const struct exchange_client_status joined = status_of(&stage);
     assert_in_range(joined.received_bytes, 64, 256);
     step_begin(&stage);
@@ -213,7 +80,7 @@ TEST(bytes_are_counted_both_ways_and_those_of_a_link_that_broke_stay)
 TEST(who_claims_to_have_held_it_longer_than_it_was_there_is_not_believed)
 {
     struct stage stage;
-    stage_open(&stage);
+    stage_open(&stage, &by_step);
     step_begin(&stage);
     pass(&stage, 300 * MS);
     send_model(&stage, 1, 100000 * MS);
@@ -227,7 +94,7 @@ TEST(who_claims_to_have_held_it_longer_than_it_was_there_is_not_believed)
 TEST(a_push_that_is_lost_with_its_link_was_waited_for)
 {
     struct stage stage;
-    stage_open(&stage);
+    stage_open(&stage, &by_step);
     step_begin(&stage);
     pass(&stage, 70 * MS);
     link_free(TAKE(stage.link));
