@@ -153,7 +153,9 @@ def test_the_budget_ends_a_job_with_its_best_model(souk, tmp_path):
                    "0.12", "--core-price", "200", "--ram-price", "20", "--span", 20, "--timeout", "2s")
     assert result["end"] == "budget"
     assert 0 < result["spent_micro"] <= 120000
-    assert result["epochs_done"] < 50 and result["test_accuracy"] > 0.2
+    # The busier the machine, the dearer a call, and the fewer there are.
+    assert result["epochs_done"] < 50
+    assert result["test_loss"] == min([result["test_loss_start"], *(epoch["test_loss"] for epoch in result["epochs"])])
     assert result["spent_micro"] == sum(epoch["cost_micro"] for epoch in result["epochs"])
     assert (tmp_path / "model/model.safetensors").exists()
 
@@ -199,7 +201,7 @@ def test_a_job_whose_lead_was_killed_goes_on(souk, tmp_path):
         assert process.poll() is None
         time.sleep(0.01)  # clock: poll interval
     process.kill()
-    process.communicate()
+    process.wait(HUNG_S)
     result = train(souk, job, "-o", tmp_path / "model", "--functions", 2, "--resume", name, "--keep-updates")
     assert result["end"] == "epochs" and result["job"] == name
     assert result["samples"] == 3 * RECORDS
@@ -361,7 +363,7 @@ def test_a_host_that_starts_anew_is_waited_for_and_costs_nothing_meanwhile(souk,
         assert lead.poll() is None, lead.stderr.read()
         time.sleep(0.01)  # clock: poll interval
     first.process.kill()
-    first.process.communicate()
+    first.process.wait(HUNG_S)  # not for its output: a bubblewrap that was about to start may keep that open
     with Host(souk, "--memory", "128", "--listen", address):
         out, told = lead.communicate(timeout=HUNG_JOB_S)
     assert lead.returncode == 0, told
