@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { GELU_CONSTANTS = 3 };
+
 struct exported {
     Onnx__ModelProto *model;
     float *parameters;
@@ -62,38 +64,89 @@ static bool is_made_before(const Onnx__GraphProto *graph, size_t node, const cha
 }
 
 /* Values are made before they are used, under names of their own, and weights are all there. */
+static void assert_whole(const struct model_spec *spec, size_t constants)
+{
+    static struct exported exported;
+    export(spec, &exported);
+    const Onnx__GraphProto *graph = exported.model->graph;
+    assert_int_equal(exported.model->opset_import[0]->version, 17);
+    assert_string_equal(exported.model->metadata_props[0]->value, "mnist");
+    size_t floats = 0;
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const Onnx__TensorProto *tensor = graph->initializer[i];
+        size_t count = 1;
+        for (size_t d = 0; d < tensor->n_dims; d++)
+            count *= (size_t)tensor->dims[d];
+        const bool is_float = tensor->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+        assert_int_equal(tensor->raw_data.len, count * (is_float ? 4 : 8));
+        floats += is_float ? count : 0;
+    }
+    assert_int_equal(floats, exported.table.float_count + constants);
+    for (size_t i = 0; i < graph->n_node; i++) {
+        for (size_t k = 0; k < graph->node[i]->n_input; k++)
+            assert_true(is_made_before(graph, i, graph->node[i]->input[k]));
+        for (size_t k = 0; k < graph->node[i]->n_output; k++)
+            assert_false(graph->node[i]->output[k][0] &&
+                         is_made_before(graph, i, graph->node[i]->output[k]));
+    }
+    for (size_t i = 0; i < graph->n_output; i++)
+        assert_true(is_made_before(graph, graph->n_node, graph->output[i]->name));
+    exported_free(&exported);
+}
+
 TEST(every_built_in_model_is_a_whole_graph)
 {
     for (enum model_kind kind = 0; kind < MODEL_LAYERS; kind++) {
         struct model_spec spec;
-        static struct exported exported;
         model_spec_default(kind, &spec);
-        export(&spec, &exported);
-        const Onnx__GraphProto *graph = exported.model->graph;
-        assert_int_equal(exported.model->opset_import[0]->version, 17);
-        assert_string_equal(exported.model->metadata_props[0]->value, "mnist");
-        size_t floats = 0;
-        for (size_t i = 0; i < graph->n_initializer; i++) {
-            const Onnx__TensorProto *tensor = graph->initializer[i];
-            size_t count = 1;
-            for (size_t d = 0; d < tensor->n_dims; d++)
-                count *= (size_t)tensor->dims[d];
-            const bool is_float = tensor->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
-            assert_int_equal(tensor->raw_data.len, count * (is_float ? 4 : 8));
-            floats += is_float ? count : 0;
-        }
-        assert_int_equal(floats, exported.table.float_count);
-        for (size_t i = 0; i < graph->n_node; i++) {
-            for (size_t k = 0; k < graph->node[i]->n_input; k++)
-                assert_true(is_made_before(graph, i, graph->node[i]->input[k]));
-            for (size_t k = 0; k < graph->node[i]->n_output; k++)
-                assert_false(graph->node[i]->output[k][0] &&
-                             is_made_before(graph, i, graph->node[i]->output[k]));
-        }
-        for (size_t i = 0; i < graph->n_output; i++)
-            assert_true(is_made_before(graph, graph->n_node, graph->output[i]->name));
-        exported_free(&exported);
+        assert_whole(&spec, 0);
     }
+}
+
+TEST(layers_that_no_built_in_model_has_make_whole_graphs)
+{
+    assert_whole(
+        &(struct model_spec){
+            .kind = MODEL_LAYERS,
+            .channels = 3,
+            .height = 8,
+            .width = 8,
+            .classes = 4,
+            .layer_count = 9,
+            .layers = {{.type = LAYER_CONV, .outputs = 8, .kernel = 3, .pad = 1},
+                       {.type = LAYER_TANH},
+                       {.type = LAYER_CONV, .outputs = 8, .kernel = 5, .pad = 2, .stride = 2},
+                       {.type = LAYER_SIGMOID},
+                       {.type = LAYER_RESIDUAL, .back = 2},
+                       {.type = LAYER_AVERAGE_POOL, .kernel = 2, .stride = 1},
+                       {.type = LAYER_LAYER_NORM},
+                       {.type = LAYER_GELU},
+                       {.type = LAYER_DENSE}}},
+        GELU_CONSTANTS);
+    assert_whole(&(struct model_spec){.kind = MODEL_LAYERS,
+                                      .channels = 1,
+                                      .height = 2,
+                                      .width = 5,
+                                      .vocabulary = 3,
+                                      .classes = 3,
+                                      .layer_count = 3,
+                                      .layers = {{.type = LAYER_DENSE, .outputs = 4},
+                                                 {.type = LAYER_DROPOUT, .rate = 0.3},
+                                                 {.type = LAYER_DENSE}}},
+                 0);
+    assert_whole(&(struct model_spec){.kind = MODEL_LAYERS,
+                                      .channels = 1,
+                                      .height = 1,
+                                      .width = 9,
+                                      .vocabulary = 11,
+                                      .classes = 2,
+                                      .layer_count = 5,
+                                      .layers = {{.type = LAYER_EMBEDDING, .outputs = 6},
+                                                 {.type = LAYER_CONV, .outputs = 5, .kernel = 4},
+                                                 {.type = LAYER_MAX_POOL, .kernel = 2},
+                                                 {.type = LAYER_FLATTEN},
+                                                 {.type = LAYER_DENSE}}},
+                 0);
 }
 
 TEST(inputs_and_outputs_are_as_declared)
@@ -152,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_built_in_model_is_a_whole_graph),
+        cmocka_unit_test(layers_that_no_built_in_model_has_make_whole_graphs),
         cmocka_unit_test(inputs_and_outputs_are_as_declared),
         cmocka_unit_test(gates_are_in_the_order_of_the_format),
     };
