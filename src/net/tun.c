@@ -26,7 +26,7 @@ enum step { STEP_ENTER_USER, STEP_ENTER, STEP_OPEN, STEP_MAKE, STEP_SET_UP, STEP
 static const char *const step_names[] = {
     [STEP_ENTER_USER] = "enter the sandbox's user namespace",
     [STEP_ENTER] = "enter the sandbox's network namespace",
-    [STEP_OPEN] = "open \"" TUN_PATH "\"",
+    [STEP_OPEN] = "open \"/dev/net/tun\"",
     [STEP_MAKE] = "make a TUN device",
     [STEP_SET_UP] = "set up the TUN device",
     [STEP_HAND_OVER] = "hand over the TUN device",
