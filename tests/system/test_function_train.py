@@ -364,6 +364,8 @@ def test_a_host_that_starts_anew_is_waited_for_and_costs_nothing_meanwhile(souk,
         time.sleep(0.01)  # clock: poll interval
     first.process.kill()
     first.process.wait(HUNG_S)  # not for its output: a bubblewrap that was about to start may keep that open
+    while "calls_throttled" not in (line := lead.stderr.readline()):
+        assert line, lead.returncode
     with Host(souk, "--memory", "128", "--listen", address):
         out, told = lead.communicate(timeout=HUNG_JOB_S)
     assert lead.returncode == 0, told
