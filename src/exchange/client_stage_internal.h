@@ -82,7 +82,7 @@ static inline void send_message(struct stage *stage, const struct exchange_messa
     ASSERT_OK(link_send_text(stage->link, (uint16_t)message->type, buffer_text(&payload), &error));
 }
 
-/* What comes before its data. The session is the last one that the worker joined in. */
+/* The model's header; its data follow. The session is the last one that the worker joined in. */
 static inline void send_model(struct stage *stage, uint64_t push, int64_t held_ns)
 {
     const struct exchange_model model = {
