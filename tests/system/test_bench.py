@@ -66,7 +66,7 @@ def test_a_wide_area_network_is_measured_and_lets_workers_compute_on(souk, serve
     figures = json.loads(souk("bench", "wan", "--workers", 2, "--servers", servers, "--parameters", 100000, "--mbit", 20,
                               "--server-mbit", 20, "--rtt", "40ms", "--step", "20ms", "--alone", "200ms", "--round", "8s",
                               "--json").stdout)
-    assert figures["pushes_per_worker"] >= 1 and figures["steps_per_push"] >= 1
+    assert figures["pushes_per_worker"] > 1 and figures["steps_per_push"] >= 1
     assert figures["commit_ms"] >= 40  # a push and its answer are on the way for an RTT at least
     assert 0 < figures["line_share"] <= 1.1 and 0 < figures["bytes_per_parameter"] <= 4.1
     assert figures["compute_kept"] <= figures["steps_kept"]
