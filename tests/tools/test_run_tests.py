@@ -1,13 +1,17 @@
 """tools/run-tests: what it keeps of failed tests and removes of killed ones, without running a test."""
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
+import test_processes  # noqa: E402
+
 KILLED = """<testsuite><testcase name="system/run" time="600" status="fail"><system-out>Timeout</system-out></testcase>
 <testcase name="system/join" time="1" status="run"><system-out>1 passed in 1.0s</system-out></testcase></testsuite>"""
 
@@ -54,3 +58,21 @@ def test_a_folder_below_which_something_is_mounted_stays(run_tests, monkeypatch,
     monkeypatch.setattr(run_tests, "mounts_below", lambda names: [f"{left}/home/disk"])
     run_tests.remove_folders(["system/run", "system/join"])
     assert (left / "market.log").exists() and str(left) in capsys.readouterr().out
+
+
+FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
+FROZEN = f"""
+import os, pathlib, subprocess, test_processes
+group = pathlib.Path("{FREEZER}/souk-frozen-" + str(os.getpid()))
+group.mkdir()
+sleeping = subprocess.Popen(["sleep", "600"])
+(group / "cgroup.procs").write_text(str(sleeping.pid))
+(group / "freezer.state").write_text("FROZEN")
+test_processes.end_children()
+group.rmdir()
+"""
+
+
+@pytest.mark.skipif(not os.access(FREEZER, os.W_OK), reason="needs root and cgroup v1, which keeps signals from what is frozen")
+def test_a_frozen_process_is_ended():
+    subprocess.run([sys.executable, "-c", FROZEN], cwd=TOOLS, check=True, timeout=test_processes.HUNG_S)
